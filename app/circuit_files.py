@@ -22,6 +22,8 @@ FORMATS: Mapping[str, str] = {
     "dot": "text/vnd.graphviz",
 }
 """The media type of each format."""
+FOR, AGAINST = "#c4683c", "#2166ac"
+"""Colours of edges that work for the right answer and against it, as on the page."""
 
 
 def written(answer: CircuitAnswer, form: str) -> str:
@@ -32,18 +34,33 @@ def written(answer: CircuitAnswer, form: str) -> str:
 
 
 def csv_lines(answer: CircuitAnswer) -> Iterator[str]:
-    """Yield the edges as a table: writer, reader, score, loss, and the position if there is one."""
-    has_positions = answer.request.by_position
+    """Yield the edges as a table, each with the model and the figures of the whole circuit.
+
+    ``effect`` is in logits, above 0 where the edge works for the right answer: minus the score.
+    ``loss`` is the faithfulness that the circuit loses without the edge.
+    """
+    figures = answer.held_out or answer.chosen
+    about = {
+        "model": answer.model,
+        "revision": answer.revision,
+        "task": answer.request.task or "",
+        "pairs": figures.n_pairs,
+        "faithfulness": figures.value,
+        "low": figures.interval[0],
+        "high": figures.interval[1],
+    }
     line = StringIO()
     write = csv.writer(line, lineterminator="\n").writerow
-    header = ["writer", "reader", "score", "loss", *(["position"] if has_positions else [])]
+    header = ["edge", "writer", "reader", "position", "effect", "loss", *about]
     rows: Iterator[list[Any]] = (
         [
+            edge.name,
             answer.writers[edge.writer].name,
             answer.readers[edge.reader].name,
-            "" if edge.score is None else edge.score,
+            "" if edge.position is None else edge.position,
+            "" if edge.score is None else -edge.score,
             edge.loss,
-            *([edge.position] if has_positions else []),
+            *about.values(),
         ]
         for edge in answer.edges
     )
@@ -122,7 +139,7 @@ def graphml_lines(answer: CircuitAnswer) -> Iterator[str]:
     yield '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n'
     keys = [(each, "graph", "string") for each in ("made_with",)]
     keys += [("faithfulness", "graph", "double"), ("input", "edge", "string")]
-    keys += [("score", "edge", "double"), ("loss", "edge", "double")]
+    keys += [("effect", "edge", "double"), ("loss", "edge", "double")]
     for name, of, kind in keys:
         yield f'<key id="{name}" for="{of}" attr.name="{name}" attr.type="{kind}"/>\n'
     yield f'<graph id={quoteattr(answer.model)} edgedefault="directed">\n'
@@ -134,7 +151,7 @@ def graphml_lines(answer: CircuitAnswer) -> Iterator[str]:
         inside = _data(
             (
                 ("input", letter),
-                ("score", edge and edge.score),
+                ("effect", None if edge is None or edge.score is None else -edge.score),
                 ("loss", None if edge is None else edge.loss),
             )
         )
@@ -155,7 +172,7 @@ _CONTROLS = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def dot_lines(answer: CircuitAnswer) -> Iterator[str]:
-    """Yield the circuit in the language of Graphviz; width by size of score, colour by sign."""
+    """Yield the circuit in the language of Graphviz; width by size of effect, colour by sign."""
     names, lines = nodes_of(answer)
     sizes = [abs(edge.loss if edge.score is None else edge.score) for edge in answer.edges]
     largest = max(sizes, default=1.0) or 1.0
@@ -168,7 +185,7 @@ def dot_lines(answer: CircuitAnswer) -> Iterator[str]:
             yield f"  {_quoted(first)} -> {_quoted(last)} [style=dotted];\n"
             continue
         strength = edge.loss if edge.score is None else -edge.score
-        colour = "#2166ac" if strength >= 0 else "#b2182b"
+        colour = FOR if strength >= 0 else AGAINST
         yield (
             f"  {_quoted(first)} -> {_quoted(last)} [label={_quoted(letter)}"
             f', color="{colour}", penwidth={0.3 + 4 * abs(strength) / largest:.2f}];\n'

@@ -22,6 +22,7 @@ from torch import Tensor
 from headlight.model.graph import Reader
 from headlight.model.graph_parts import GraphParts, recording
 from headlight.model.hooks import Edit
+from headlight.model.intervention_protocol import ImpossibleIntervention
 from headlight.model.interventions import Intervention
 from headlight.model.served import Served
 
@@ -83,6 +84,12 @@ class Mixing:
         n_pairs = len(other)
         by_variant = written.unflatten(0, (-1, n_pairs))
         n_tokens = written.shape[1]
+        if self.start == 0 and 1 < n_tokens != other.shape[1] > 1:
+            raise ImpossibleIntervention(
+                f"the text of a cut has {other.shape[1]} tokens, and this one has {n_tokens}; "
+                "an edge carries what its writer wrote at the same position, so send a text of "
+                "as many tokens"
+            )
         if other.shape[1] != 1:
             other = other[:, self.start : self.start + n_tokens]
         if other.shape[1] not in (1, n_tokens):  # beyond the other text: nothing is changed

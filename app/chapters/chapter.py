@@ -201,7 +201,7 @@ class Step(Answer):
 
     @property
     def places(self) -> list[Opens]:
-        """What the step opens, and what follows its question."""
+        """The places that the step opens: its own, and what follows its question."""
         return [self.opens] if self.then is None else [self.opens, self.then]
 
 

@@ -246,7 +246,7 @@ class OfPrediction(OfPass):
 
     @property
     def sampling(self) -> dict[str, Any]:
-        """What changes the probabilities before a token is drawn."""
+        """The settings that change the probabilities before a token is drawn."""
         given = {name: getattr(self, name) for name in ("temperature", "top_k", "top_p")}
         return {name: value for name, value in given.items() if value is not None}
 

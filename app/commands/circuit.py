@@ -14,6 +14,9 @@ from headlight.commands.parsing import UsageError
 from headlight.schemas.circuits import CircuitAnswer, CircuitRequest, FaithfulnessAnswer
 from headlight.settings import Settings
 
+OPTIONS = {"n_pairs": "--pairs", "n_edges": "--edges"}
+"""The options of members of a request that are named otherwise."""
+
 
 def list_tasks() -> None:
     """Print the name and the rule of each task that ships."""
@@ -69,7 +72,8 @@ def find(
         request = CircuitRequest.model_validate({**_source(task), **options})
     except ValidationError as error:
         first = error.errors()[0]
-        raise UsageError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+        named = ".".join(map(str, first["loc"]))
+        raise UsageError(f"{OPTIONS.get(named, named)}: {first['msg']}") from error
     registry = registry_of(settings)
     try:
         answer = compute(request, registry.checkpoint(model))
@@ -106,11 +110,18 @@ def print_circuit(answer: CircuitAnswer) -> None:
     for name, figures in (("chosen on", answer.chosen), ("held out", answer.held_out)):
         if figures is not None:
             show(Text(f"{name:<10} {_in_words(figures)}"))
-    show(Text(f"{len(answer.edges)} of {answer.n_edges} edges; all others {answer.complement:.3f}"))
-    for reason in (*answer.reasons, *answer.skipped[:5]):
+    count = f"{len(answer.edges)} of {answer.n_edges} edges"
+    show(Text(f"{count}; the run of all others keeps {answer.complement:.3f}"))
+    for reason in answer.reasons:
         show(Text(reason))
+    if answer.skipped:
+        n_left = len(answer.skipped)
+        show(Text(f"{n_left} of {n_left + len(answer.pairs)} pairs left out, such as:"))
+        for reason in answer.skipped[:3]:
+            show(Text(f"  {reason}"))
     if answer.curve:
         show("")
+        show("The strongest edges, and how many of them lie on a path from a token to the logits:")
         columns = (Column(name, justify="right") for name in ("edges", "on paths", "faithfulness"))
         table = Table(*columns, Column("right", justify="right"), box=None, pad_edge=False)
         for point in answer.curve:
@@ -118,11 +129,12 @@ def print_circuit(answer: CircuitAnswer) -> None:
             table.add_row(f"{point.n_edges}", f"{point.n_on_paths}", *figures_of_point)
         show(table)
     show("")
-    numbers = (Column(name, justify="right") for name in ("score", "loss"))
+    show("effect: logits for the right answer; loss: faithfulness that is lost without the edge")
+    numbers = (Column(name, justify="right") for name in ("effect", "loss"))
     table = Table(Column("edge", no_wrap=True), *numbers, box=None, pad_edge=False)
     for edge in answer.edges:
-        score = "" if edge.score is None else f"{edge.score:+.3f}"
-        table.add_row(edge.name, score, f"{edge.loss:+.3f}")
+        effect = "" if edge.score is None else f"{-edge.score:+.3f}"
+        table.add_row(edge.name, effect, f"{edge.loss:+.3f}")
     show(table)
 
 

@@ -4,11 +4,12 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 
 from headlight.circuit_files import FORMATS, written
 from headlight.concurrency import client_left, run_in_thread
 from headlight.errors import described
+from headlight.model.served import Served
 from headlight.routes.strict_json import JsonRoute
 from headlight.schemas.circuits import CircuitAnswer, CircuitRequest, TaskAnswer, TasksAnswer
 from headlight.serialization.accept import negotiate
@@ -17,16 +18,37 @@ from headlight.services import Services, ServicesDep
 router = APIRouter(prefix="/api/v1", tags=["circuits"], route_class=JsonRoute)
 
 
-@router.get("/tasks")
-async def tasks() -> TasksAnswer:
+@router.get("/tasks", responses=described(404, 503))
+async def tasks(
+    request: Request,
+    services: ServicesDep,
+    model: Annotated[
+        str | None, Query(description="With it, each task says whether its pairs fit the model.")
+    ] = None,
+) -> TasksAnswer:
     """Every task that ships, with the rule that its pairs are made by."""
     from headlight.model.lab.evaluation.circuit_tasks import described as rules
 
-    return TasksAnswer(tasks=[TaskAnswer(name=name, rule=rule) for name, rule in rules()])
+    listed = list(rules())
+    if model is None:
+        return TasksAnswer(tasks=[TaskAnswer(name=name, rule=rule) for name, rule in listed])
+    with ExitStack() as stack:
+        model_id = await services.use_model(model, stack, client_left(request))
+
+        def fitting() -> TasksAnswer:
+            served = services.registry.checkpoint(model_id)
+            return TasksAnswer(
+                tasks=[
+                    TaskAnswer(name=name, rule=rule, lacks=lack_of(served, name))
+                    for name, rule in listed
+                ]
+            )
+
+        return await services.in_thread(fitting, client_left(request))
 
 
 _EXAMPLES = {
-    "csv": "writer,reader,score,loss\n3.3,logits,-3.24,0.61\n",
+    "csv": "edge,writer,reader,position,effect,loss,…\n3.3→logits,3.3,logits,,3.24,0.61,…\n",
     "graphml": '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">…</graphml>',
     "dot": 'digraph "stories" {\n  "3.3" -> "logits" [label=""];\n}\n',
 }
@@ -74,6 +96,17 @@ async def circuit(
                 too_slow=too_slow,
             )
     return Response(written(answer, form), media_type=media_type, headers={"Vary": "Accept"})
+
+
+def lack_of(model: Served, task: str) -> str | None:
+    """Return why a model cannot do a task; None: it can, as far as its tokenizer tells."""
+    from headlight.model.lab.evaluation.circuit_tasks import UnfitTask, task_pairs
+
+    try:
+        task_pairs(model, task, 2)
+    except UnfitTask as error:
+        return str(error)
+    return None
 
 
 def _circuit(services: Services, model: str, body: CircuitRequest) -> CircuitAnswer:

@@ -182,6 +182,9 @@ class TaskAnswer(Answer):
 
     name: str
     rule: str
+    lacks: str | None = Field(
+        None, description="Why the model of the request cannot do it; null: it can, or none."
+    )
 
 
 class TasksAnswer(Answer):

@@ -82,6 +82,11 @@ def test_an_expert_is_cut_apart_from_the_others():
     assert min(moved) < max(moved) / 10  # not every expert is chosen in these texts
 
 
+def test_another_text_has_as_many_tokens(model):
+    with pytest.raises(ImpossibleIntervention, match="has 3 tokens, and this one has 6"):
+        logits(model, [Cut(edges=("3.0→logits",), text="The dogs")])
+
+
 def test_an_unknown_edge_is_refused(model):
     with pytest.raises(UnknownEdge, match="did you mean"):
         logits(model, [Cut(edges=("3.0→logit",))])

@@ -68,7 +68,7 @@ MOST_LINES = {
     "model/analysis": 3_500,
     "model/attention": 1_300,
     "model/foreign": 7_800,
-    "model/lab": 22_850,
+    "model/lab": 22_950,
     "static/js": 47_200,
     "static/js/views": 20_400,
 }

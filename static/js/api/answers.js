@@ -121,6 +121,10 @@ export async function fetchAnswer(catalogue, body, signal, onProgress) {
     const path = `${cardPath(String(model))}/circuit`;
     return { circuit: await fetchJson(path, { signal, body: wanted }) };
   }
+  if (body.tasks) {
+    const asked = new URLSearchParams({ model: String(body.tasks) });
+    return fetchJson(`${BASE}/tasks?${asked}`, { signal });
+  }
   if (body.atlas) return { atlas: await fetchJson(atlasPath(body.atlas), { signal }) };
   if (body.card) return { card: await fetchJson(cardPath(body.card), { signal }) };
   const { model, text, target } = body;
@@ -273,6 +277,7 @@ export function bodyOf(ask, { model, text, target, asked = { model, text } }) {
   if (ask.tile) return { tile: ask.tile };
   if (ask.circuit) return { circuit: { model: asked.model, ...ask.circuit } };
   if (ask.atlas) return { atlas: ask.atlas };
+  if (ask.tasks) return { tasks: asked.model };
   const isOther = 'text' in ask || 'model' in ask;
   const texts = {
     model: asked.model,

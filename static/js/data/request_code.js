@@ -119,7 +119,7 @@ export function madeOf(trace, grid, cards) {
     grid.about ?? differenceIn(request),
     changesIn(origin),
     ...(origin.experiment ? [`Parameters: ${JSON.stringify(origin.parameters)}`] : []),
-    ...(!origin.experiment && others.length > 0
+    ...(!origin.experiment && others.length > 0 && !(grid.call && grid.about)
       ? [`Asked for: ${JSON.stringify(Object.fromEntries(others))}`]
       : []),
     before ? `Compared with ${differing(before, origin)}` : '',

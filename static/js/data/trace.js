@@ -78,6 +78,7 @@ import { partsOf } from './format.js';
  * @property {number} [resolution] bins a side; only maps are returned, for a text of any length
  * @property {number[]} [queries] positions whose rows of attention are returned, of a text of any length
  * @property {Record<string, unknown>} [circuit] the body for `POST /api/v1/models/{id}/circuit`, and its `model`
+ * @property {boolean|string} [tasks] the tasks of circuits, and whether the model of this id can do them
  * @property {Record<string, string|number>} [tile] the query of `GET /api/v1/traces/{id}/tile`, and its `id`
  */
 

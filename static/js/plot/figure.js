@@ -98,7 +98,6 @@ export {};
  * @property {(trace: Trace, state: ViewState) => {id: string, title: string}[]} [places] the attentions or stacks to choose from, if there are several
  * @property {(trace: Trace, state: ViewState) => string|undefined} [place] the open one
  * @property {(trace: Trace, state: ViewState) => Record<string, Ask>} [asks] bodies of the other requests that this state needs, by name
- * @property {(trace: Trace, state: ViewState) => string[][]} [route] a path to draw on the map: its stops, each the ids of a part and of those that may replace it
  * @property {(trace: Trace, state: ViewState) => Promise<void>|undefined} [prepare] loads modules that only some states need; undefined: nothing is left to load
  * @property {(trace: Trace, state: ViewState) => Control[]} [controls] its switches
  * @property {(handlers: Handlers) => Overview} [createOverview] builds that part

@@ -325,37 +325,6 @@ function stripRows({ heads, cross, network, stream }, width) {
   return rows;
 }
 
-/**
- * Return the line of a route over the map; the next id of a stop replaces a part that is not drawn.
- * @param {Placed[]} parts
- * @param {string[][]} stops each the ids of a part and of those that may replace it
- * @returns {{x: number, y: number}[]} the points of the line; none if fewer than two stops are drawn
- */
-export function routePoints(parts, stops) {
-  const drawn = stops.flatMap((ids) => {
-    const placed = ids.map((id) => parts.find(({ part }) => part.id === id)).find(Boolean);
-    return placed ? [placed] : [];
-  });
-  if (drawn.length < 2) return [];
-  return drawn.map((placed, at) => pointOn(placed, drawn[at - 1] ?? drawn[at + 1]));
-}
-
-/** Pixels between the end of a route and the side of a wide part. */
-const INSET = 8;
-
-/**
- * Return the middle of a small part; of a wide one the point of its edge that is nearest to another
- * part.
- * @param {Placed} placed
- * @param {Placed} next
- */
-function pointOn({ part, x, y, width, height }, next) {
-  const middle = { x: x + width / 2, y: y + height / 2 };
-  if (part.kind === 'head') return middle;
-  const across = Math.min(Math.max(next.x + next.width / 2, x + INSET), x + width - INSET);
-  return { x: across, y: next.y > y ? y + height : y };
-}
-
 /** Pixels by which a part is passed over while there is another. */
 const FAR = 1e4;
 

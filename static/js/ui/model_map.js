@@ -8,7 +8,7 @@ import { placeOf, stackOf } from '../data/attention.js';
 import { anatomyOf, litParts, readingsOf } from '../data/model_parts.js';
 import { css, diverging, inkOn, levelOf, sequential } from '../plot/colour.js';
 import { isPredicting } from '../data/prediction.js';
-import { neighbour, railLayout, routePoints, stripLayout } from '../plot/model_map.js';
+import { neighbour, railLayout, stripLayout } from '../plot/model_map.js';
 import { isShown, switchesOf } from '../state/attention_switches.js';
 import { amount } from '../data/format.js';
 import { guessInWords } from '../plot/bars.js';
@@ -30,7 +30,6 @@ import { element } from './dom.js';
  * @property {Anatomy} anatomy
  * @property {(part: Part) => Reading} read
  * @property {Set<string>} lit ids of the parts that the drawing shows
- * @property {string[][]} route the stops of a path through the map, drawn over it; none: no path
  * @property {Open} open
  * @property {Effects|null} effects on the prediction, which the colours show
  * @property {boolean} hasNext a press on a head switches it off
@@ -38,7 +37,7 @@ import { element } from './dom.js';
  * @property {Theme} theme
  */
 
-/** @typedef {{state: ViewState, kind: Kind, query: number, effects: Effects|null, route: string[][], viewsOf: (part: Part) => string[]}} Looked what is open: its kind of part, its row, the effects on its prediction, its path through the map, and the views that a part opens */
+/** @typedef {{state: ViewState, kind: Kind, query: number, effects: Effects|null, viewsOf: (part: Part) => string[]}} Looked what is open: its kind of part, its row, the effects on its prediction, and the views that a part opens */
 
 const SVG = 'http://www.w3.org/2000/svg';
 const NARROW = '(max-width: 60rem)';
@@ -65,8 +64,7 @@ export function createModelMap(host, caption, { onChoose }) {
     'aria-label': 'Map of the model',
   });
   const frame = element('div', { class: 'map-body' });
-  const route = svg('svg', { class: 'map-route', 'aria-hidden': 'true' });
-  frame.append(drawing, body, route);
+  frame.append(drawing, body);
   const key = createKey();
   host.before(key.element);
   host.append(frame);
@@ -153,7 +151,6 @@ export function createModelMap(host, caption, { onChoose }) {
       build(wanted);
       if (!layout) return;
       draw(drawing, layout, wanted);
-      drawRoute(route, routePoints(layout.parts, wanted.route));
       for (const placed of layout.parts) {
         const node = nodes.get(placed.part.id);
         if (node) dress(node, placed, wanted, narrow.matches);
@@ -175,7 +172,7 @@ export function createModelMap(host, caption, { onChoose }) {
  * @param {Looked} looked
  * @returns {Shown}
  */
-function shownOf(trace, card, { state, kind, query, effects, route, viewsOf }) {
+function shownOf(trace, card, { state, kind, query, effects, viewsOf }) {
   const place = placeOf(state, trace);
   const stack = (kind === 'head' ? place?.stack : undefined) ?? stackOf(state, trace);
   const switches = switchesOf(state, { placeId: place?.id ?? '', nHeads: card.n_heads });
@@ -195,11 +192,7 @@ function shownOf(trace, card, { state, kind, query, effects, route, viewsOf }) {
     name: `${trace.model} ${trace.revision}`,
     anatomy,
     read: readingsOf(card, withPrediction(trace, state), isOff, effects, query),
-    lit: new Set([
-      ...litParts(anatomy, kind, state, trace, (head) => isShown(switches, state, head)),
-      ...route.slice(1).flat(),
-    ]),
-    route,
+    lit: new Set(litParts(anatomy, kind, state, trace, (head) => isShown(switches, state, head))),
     effects,
     hasNext: isPredicting(trace) && !state.isSaved,
     open: { stack, layer: Math.min(state.layer, card.n_layers - 1) },
@@ -290,12 +283,10 @@ function nodeOf({ part, x, y, width, height }, { viewsOf }) {
 function dress(
   node,
   { part, bars, isUnnumbered },
-  { read, lit, route, theme, open, effects, hasNext },
+  { read, lit, theme, open, effects, hasNext },
   isStrip,
 ) {
-  const { level, effect = null, words: does, label, note = '', isOff = false } = read(part);
-  const isOnRoute = part.kind === 'head' && route.some(([id]) => id === part.id);
-  const words = isOnRoute ? `${does}, on the strongest path of the circuit` : does;
+  const { level, effect = null, words, label, note = '', isOff = false } = read(part);
   const [first, second] = /** @type {HTMLCollectionOf<HTMLElement>} */ (node.children);
   const isShort = isStrip && SHORTENED.includes(part.kind);
   first.textContent = isUnnumbered ? '' : isShort ? note : label;
@@ -406,16 +397,6 @@ function draw(drawing, { width, height, lines, stream, names = [] }, { read, lit
     return node;
   });
   drawing.replaceChildren(...drawn, ...reaches, ...written);
-}
-
-/** @param {SVGElement} host @param {{x: number, y: number}[]} points */
-function drawRoute(host, points) {
-  const line = points.map(({ x, y }) => `${x},${y}`).join(' ');
-  const drawn = points.length > 0 ? ['is-halo', ''] : [];
-  host.replaceChildren(
-    ...drawn.map((kind) => svg('polyline', { points: line, class: kind })),
-    ...points.map(({ x, y }) => svg('circle', { cx: String(x), cy: String(y), r: '3.5' })),
-  );
 }
 
 /** @param {string} tag @param {Record<string, string>} attributes */

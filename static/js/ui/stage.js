@@ -189,7 +189,7 @@ export function createStage(byId, { registry, store, reader, onWaiting, announce
     const looked = looking(trace);
     const position = positionOf(trace);
     const page = { ...store.state, ...frame };
-    parts.show(trace, page, position < 0 ? queryOf(looked, trace) : position, view);
+    parts.show(trace, page, position < 0 ? queryOf(looked, trace) : position);
     finding.show(trace, page, position);
     const side = grid?.sides?.rows ?? predictingSide(trace);
     sentence.choose(side, grid?.query === undefined ? queryOf(looked, trace, side) : grid.query);
@@ -431,16 +431,14 @@ function createParts(byId, { viewsFor, kindOf, store, reader, onSame }) {
      * @param {Trace} trace
      * @param {PageState} page
      * @param {number} query that is looked at
-     * @param {View|undefined} view the open one, once it is loaded
      */
-    show(trace, page, query, view) {
+    show(trace, page, query) {
       const { card } = trace;
       if (!card) return;
       const state = viewState(page);
       const kind = kindOf(page.view);
-      const route = view?.route?.(trace, state) ?? [];
       const effects = effectsOf(trace, state);
-      map.show(trace, card, { state, kind, query, effects, route, viewsOf });
+      map.show(trace, card, { state, kind, query, effects, viewsOf });
       const listed = viewsFor(kind, card).filter(
         ({ id, isListed }) => id === page.view || (isListed?.(trace) ?? true),
       );

@@ -50,7 +50,9 @@ def test_the_table_has_a_line_for_each_edge(answer):
     rows = list(csv.DictReader(written(answer, "csv").splitlines()))
     names = [edge.name.split("→") for edge in answer.edges]
     assert [[row["writer"], row["reader"]] for row in rows] == names
-    assert float(rows[0]["score"]) == pytest.approx(answer.edges[0].score)
+    assert float(rows[0]["effect"]) == pytest.approx(-answer.edges[0].score)
+    assert {row["model"] for row in rows} == {answer.model}
+    assert float(rows[0]["faithfulness"]) == pytest.approx(answer.chosen.value)
 
 
 def test_graphml_has_the_edges_between_nodes_that_it_names(answer):

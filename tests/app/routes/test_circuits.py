@@ -25,6 +25,14 @@ def test_the_tasks_have_their_rules(client):
     assert all(task["rule"].endswith(".") for task in tasks)
 
 
+def test_a_task_says_what_a_model_lacks(client):
+    assert {task["lacks"] for task in client.get("/api/v1/tasks").json()["tasks"]} == {None}
+    tasks = client.get("/api/v1/tasks", params={"model": "tiny"}).json()["tasks"]
+    lacks = {task["name"]: task["lacks"] for task in tasks}
+    assert "fit its tokenizer" in lacks["greater_than"]
+    assert client.get("/api/v1/tasks", params={"model": "none"}).status_code == 404
+
+
 @pytest.mark.parametrize("model", ["tiny", "turning", "slanted"])
 def test_a_circuit_names_its_edges_and_how_faithful_its_run_is(client, model):
     answer = post(client, model).json()

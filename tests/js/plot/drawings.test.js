@@ -189,7 +189,6 @@ for (const [name, shape] of Object.entries(SHAPES))
             modelMap.neighbour(layout.parts, id, key),
           ),
         ),
-        modelMap.routePoints(layout.parts, [[ids[0]], [ids.at(-1)], ['none', ids[1]]]),
       ]);
     }
   }

@@ -282,7 +282,6 @@ for (const [model, { other, ...texts }] of Object.entries(MODELS)) {
             answer,
             places,
             panels: panels.map(({ id }) => id),
-            route: view.route?.(trace, drawn),
             controls: view.controls?.(trace, drawn),
           },
           ...panels.map((panel) => view.figure(trace, { ...drawn, ...given, ...panel.state })),

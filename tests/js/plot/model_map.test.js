@@ -1,12 +1,7 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { anatomyOf } from '../../../static/js/data/model_parts.js';
-import {
-  neighbour,
-  railLayout,
-  routePoints,
-  stripLayout,
-} from '../../../static/js/plot/model_map.js';
+import { neighbour, railLayout, stripLayout } from '../../../static/js/plot/model_map.js';
 
 const moe = (nLayers) => ({
   n_experts: 8,
@@ -144,20 +139,6 @@ test('an encoder and a decoder stand side by side, joined at each cross-attentio
   const right = parts.filter(({ part }) => part.place === 'cross').map(({ x }) => x);
   ok(Math.max(...left) < Math.min(...right));
   equal(lines.filter(({ isCross }) => isCross).length, 2 + 3);
-});
-
-test('a route goes through its parts, or through what stands for them', () => {
-  const parts = [
-    { part: { id: 'tokens', kind: 'tokens' }, x: 0, y: 0, width: 100, height: 20 },
-    { part: { id: 'head 1', kind: 'head' }, x: 40, y: 40, width: 20, height: 20 },
-    { part: { id: 'layer 2', kind: 'layer' }, x: 0, y: 80, width: 100, height: 10 },
-  ];
-  deepEqual(routePoints(parts, [['tokens'], ['head 1', 'layer 1'], ['head 2', 'layer 2']]), [
-    { x: 50, y: 20 },
-    { x: 50, y: 50 },
-    { x: 50, y: 80 },
-  ]);
-  deepEqual(routePoints(parts, [['tokens'], ['gone']]), []);
 });
 
 test('in the strip a name does not reach into the next', () => {

@@ -35,7 +35,6 @@ function stripesOf(written) {
     kind: 'head',
     query: 2,
     effects: null,
-    route: [],
     viewsOf: (part) => [part.kind],
   });
   const bars = find('[data-part="layer decoder 5"]').style.getPropertyValue('--bars');

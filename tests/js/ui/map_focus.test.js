@@ -29,7 +29,6 @@ const show = (state = {}, { trace = sampleTrace(), card = CARD, kind = 'head' } 
     kind,
     query: 2,
     effects: null,
-    route: [],
     viewsOf: (part) => (part.kind === 'stream' ? [] : [part.kind]),
   });
 const part = (id) => find(`[data-part="${id}"]`);

@@ -32,7 +32,6 @@ const show = (looked = {}, state = {}, card = CARD) =>
     kind: 'head',
     query: 2,
     effects: null,
-    route: [],
     viewsOf: (part) => views(part),
     ...looked,
   });
@@ -172,23 +171,6 @@ test('strength is a tint, and the stream is as wide as its norm', () => {
   ok(Number(svg.getAttribute('width')) === 220 && Number(svg.getAttribute('height')) > 100);
   ok(all('.map-stream').length >= 2);
   ok(find('.map-ramp').style.getPropertyValue('--scale').includes('linear-gradient'));
-});
-
-test('a path through the model is drawn over it, and named at its heads', () => {
-  show();
-  equal(all('.map-route > *').length, 0);
-  const [a, b] = parts('head').map((node) => node.dataset.part);
-  const words = parts('head')[0].title;
-  show({ route: [[a], [b]] });
-  equal(all('.map-route polyline').length, 2);
-  equal(all('.map-route circle').length, 2);
-  const points = find('.map-route polyline').getAttribute('points').split(' ');
-  equal(points.length, 2);
-  ok(points.every((point) => /^[\d.]+,[\d.]+$/.test(point)));
-  ok(parts('head')[0].title.length > words.length);
-  ok(current().includes(b));
-  show();
-  equal(all('.map-route > *').length, 0);
 });
 
 test('a head that is switched off is shown so', () => {
@@ -380,7 +362,6 @@ test('a tint goes with the numbers it was made of', () => {
       kind: 'head',
       query: 2,
       effects: null,
-      route: [],
       viewsOf: views,
     });
   const marks = () =>
@@ -411,14 +392,7 @@ test('the stream of each stack begins narrow and is as wide as its norm', () => 
     },
   };
   const draw = (of) =>
-    map.show(of, card, {
-      state: FRAME,
-      kind: 'head',
-      query: 1,
-      effects: null,
-      route: [],
-      viewsOf: views,
-    });
+    map.show(of, card, { state: FRAME, kind: 'head', query: 1, effects: null, viewsOf: views });
   draw(trace);
   /** How wide each reach is where it begins and where it ends. */
   const widths = () =>

@@ -61,9 +61,9 @@ export function network({ nodes, curves, links = [] }, { stroke, idle, ...meanin
           ...SILENT,
         })),
         dotsOf(nodes, plan, idle),
-        namesOf(nodes, plan),
         ...columnsOf(nodes, plan),
       ],
+      notes: namesOf(nodes, plan),
     }),
     hits: (plan) => hitsOf(paths, plan),
   };
@@ -101,19 +101,24 @@ function dotsOf(all, { palette }, idle) {
   };
 }
 
-/** @param {Node[]} nodes @param {Plan} plan */
-function namesOf(nodes, { palette, width }) {
-  const named = nodes.filter(({ isUsed, isColumn }) => isUsed && !isColumn);
-  return {
-    type: 'scatter',
-    mode: 'text',
-    x: named.map(({ x }) => x),
-    y: named.map(({ y }) => y),
-    text: named.map(({ name }) => `\u00a0\u00a0${escapeForPlotly(name)}`),
-    textposition: 'middle right',
-    textfont: { size: width < 500 ? 10 : 12, color: palette.ink },
-    ...SILENT,
-  };
+/** Return the names, each on a ground of its own, as lines pass under it. @param {Node[]} nodes @param {Plan} plan */
+function namesOf(nodes, { palette, width, names }) {
+  return nodes
+    .filter(({ isUsed, isColumn }) => isUsed && !isColumn)
+    .map(({ x, y, name }) => ({
+      xref: names.x,
+      yref: names.y,
+      x,
+      y,
+      text: escapeForPlotly(name),
+      showarrow: false,
+      xanchor: 'left',
+      xshift: NODE.used / 2 + 2,
+      bgcolor: palette.surface,
+      borderpad: 0,
+      opacity: 0.9,
+      font: { size: width < NARROW.width ? 10 : 12, color: palette.ink },
+    }));
 }
 
 /** @param {Node[]} nodes @param {Plan} plan */

@@ -8,19 +8,20 @@ import { counted } from '../../data/format.js';
 import { signedBars } from '../../plot/bars.js';
 import { curvesChart, warm } from '../../plot/curves.js';
 import { css, diverging } from '../../plot/colour.js';
-import { mapFigure, nodeName, tableOf } from './map.js';
+import { mapFigure, tableOf } from './map.js';
 import {
   asks,
   circuitIn,
   controls,
   cutsIn,
   cutting,
+  isCut,
   isLacking,
   isOfBoth,
   taskOf,
   wordsOf,
 } from './subject.js';
-import { effectOf, sayIn, sizeOf, wording } from './words.js';
+import { effectOf, sayIn, wording } from './words.js';
 
 /**
  * @import { Trace } from '../../data/trace.js'
@@ -32,12 +33,12 @@ const RIGHT_LEVEL = 215;
 
 /** @type {ViewCode} */
 export const circuit = {
-  help: 'The edges are chosen by how much the prediction depends on each; then the model is run with only them of this sentence, and with all others as the second sentence has them. Faithfulness is the share of the difference in logits that this run keeps.',
+  help: 'The edges are chosen by how much the prediction depends on each; then the model is run with only them of this sentence, and with all others as the other one has them; of a task, over its pairs. Faithfulness is the share of the difference in logits that this run keeps.',
   terms: [
     ['edge', 'what one part of the model writes and a later part reads'],
     ['circuit', 'a few edges that do most of what the model does here'],
-    ['faithfulness', '(circuit − second sentence) / (this sentence − second sentence), in logits'],
-    ['cut', 'the reader is given what the writer wrote for the second sentence'],
+    ['faithfulness', '(circuit − other sentence) / (this sentence − other sentence), in logits'],
+    ['cut', 'the reader is given what the writer wrote for the other sentence'],
     ['q, k, v', 'the query, key or value of a head'],
     ['ff', 'the feed-forward network, or the experts, of a layer'],
   ],
@@ -45,42 +46,9 @@ export const circuit = {
   asks,
   controls,
   wording,
-  route,
   panels,
   figure,
 };
-
-/**
- * Return the strongest path of the circuit on the map of the page, from the tokens to the prediction:
- * back from the prediction, the strongest edge into each part.
- * @param {Trace} trace
- * @param {ViewState} state
- * @returns {string[][]}
- */
-function route(trace, state) {
-  const found = circuitIn(state);
-  if (!found) return [];
-  const { edges, writers, readers } = found;
-  /** @type {string[][]} */
-  const stops = [['logits']];
-  let name = 'logits';
-  while (name !== 'tokens') {
-    const into = edges.filter(({ reader }) => nodeName(readers[reader]) === name);
-    if (into.length === 0 || stops.length > writers.length) return [];
-    const strongest = into.reduce((best, edge) => (sizeOf(edge) > sizeOf(best) ? edge : best));
-    const writer = writers[strongest.writer];
-    stops.unshift(stopOf(writer));
-    name = writer.name;
-  }
-  return stops;
-}
-
-/** Return the ids of a part on the map, and of what replaces it there. @param {NodeOf} part */
-function stopOf({ kind, stack, layer, heads }) {
-  if (kind === 'tokens') return [`embedding ${stack}`];
-  const ofLayer = `layer ${stack} ${layer}`;
-  return kind === 'head' ? [`head ${stack} ${layer} ${heads[0]}`, ofLayer] : [ofLayer];
-}
 
 /** @param {Trace} trace @param {ViewState} state */
 function panels(trace, state) {
@@ -146,14 +114,14 @@ function edgesFigure(trace, state, found) {
   const cuts = new Set(cutsIn(state));
   const say = sayIn(found, cuts);
   const bars = found.edges.map((edge, row) => ({
-    label: cuts.has(edge.name) ? `✂ ${edge.name}` : edge.name,
+    label: isCut(cuts, edge.name) ? `✂ ${edge.name}` : edge.name,
     name: edge.name,
     value: effectOf(edge),
     row,
   }));
   return {
     title: 'By edge',
-    help: 'The estimated change of the difference in logits as the edge is cut by itself.',
+    help: 'How many logits the edge gives the right word against the wrong one, estimated: what would be lost if it were cut by itself.',
     summary: `${counted(bars.length, 'edge')}, the strongest first.`,
     ...signedBars(
       bars,

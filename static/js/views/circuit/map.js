@@ -8,7 +8,19 @@ import { chart } from '../../plot/chart.js';
 import { css, diverging } from '../../plot/colour.js';
 import { network } from '../../plot/marks/network.js';
 import { pixels } from '../../plot/scales.js';
-import { circuitAsk, cutsIn, cutting, figuresOf, isOfBoth } from './subject.js';
+import {
+  STANDARD_EDGES,
+  circuitAsk,
+  circuitIn,
+  cutsIn,
+  cutting,
+  figuresOf,
+  isCut,
+  isOfBoth,
+  named,
+  taskOf,
+  wordsOf,
+} from './subject.js';
 import { effectOf, sayIn, sizeOf } from './words.js';
 
 /**
@@ -27,6 +39,12 @@ const COLOURS = 'Wide: a large effect; orange: for the right word, blue: against
 const HELP = `Tokens are at the bottom, the prediction at the top; heads are in rows by layer, networks at the right. ${COLOURS}`;
 const UNFOLDED_HELP = `A column for each token; layers from the bottom to the prediction at the top. A dotted line is what a head carries from one token to another. ${COLOURS}`;
 const FILES = [
+  {
+    label: 'Edges as CSV',
+    help: 'every edge with its effect, loss and the figures of the circuit',
+    type: 'text/csv',
+    ending: 'edges.csv',
+  },
   {
     label: 'GraphML',
     help: 'the circuit for Gephi, yEd or NetworkX',
@@ -54,7 +72,7 @@ export function mapFigure(trace, state, found, isOther = false) {
     from: places.get(placed(found.writers[edge.writer].name, edge)) ?? 0,
     to: places.get(placed(nodeName(found.readers[edge.reader]), edge)) ?? 0,
     width: WIDTH.least + ((WIDTH.most - WIDTH.least) * sizeOf(edge)) / most,
-    isCut: cuts.has(edge.name),
+    isCut: isCut(cuts, edge.name),
   }));
   const colours = diverging(state.palette.theme);
   const say = sayIn(found, cuts);
@@ -62,7 +80,7 @@ export function mapFigure(trace, state, found, isOther = false) {
     title: titleOf(trace, state, { isUnfolded, isOther }),
     help: isOther ? COLOURS : isUnfolded ? UNFOLDED_HELP : HELP,
     summary: `${counted(found.edges.length, 'edge')} between ${counted(nodes.filter(({ isUsed }) => isUsed).length, 'part')} of the model${isUnfolded ? ' at the tokens' : ''}.`,
-    facts: factsOf(found),
+    facts: factsOf(found, state),
     ...chart(
       {
         x: pixels([-0.08, 1.08]),
@@ -108,8 +126,9 @@ export function tableOf(trace, state, { edges }, isOther = false) {
   const ask = circuitAsk(trace, state, isOther);
   return {
     rows: { title: 'edge', labels: edges.map(({ name }) => name) },
-    columns: { title: '', labels: ['logits for the right word'] },
+    columns: { title: '', labels: ['effect in logits'] },
     quantity: 'effect of an edge on the logit difference, by EAP-IG with 5 steps',
+    about: aboutOf(trace, state, isOther),
     call: {
       path: `/api/v1/models/${encodeURIComponent(trace.model)}/circuit`,
       body: /** @type {any} */ (ask?.circuit ?? {}),
@@ -118,8 +137,29 @@ export function tableOf(trace, state, { edges }, isOther = false) {
   };
 }
 
-/** @param {Circuit} found */
-function factsOf(found) {
+/**
+ * Return what a caption needs so that the circuit can be made again.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {boolean} isOther
+ */
+function aboutOf(trace, state, isOther) {
+  const found = circuitIn(state, isOther);
+  if (!found) return '';
+  const { value, interval, n_pairs: pairs } = figuresOf(found);
+  const words = wordsOf(trace, state);
+  const of =
+    taskOf(state) !== ''
+      ? `Task “${taskOf(state).replaceAll('_', ' ')}”, ${pairs} pairs held out`
+      : `Second sentence “${state.circuit_text ?? ''}”${words ? `, ${named(words.right)} against ${named(words.wrong)}` : ''}`;
+  const range =
+    pairs > 1 ? ` (95 % interval ${percent(interval[0])} to ${percent(interval[1])})` : '';
+  const cuts = cutsIn(state);
+  return `${of}. ${found.edges.length} of ${found.n_edges} edges, faithfulness ${percent(value)}${range}${cuts.length > 0 ? `; cut and dotted: ${cuts.join(', ')}` : ''}. ${COLOURS}`;
+}
+
+/** @param {Circuit} found @param {ViewState} state */
+function factsOf(found, state) {
   const {
     value,
     interval,
@@ -128,8 +168,10 @@ function factsOf(found) {
     circuit_right: kept,
   } = figuresOf(found);
   const range =
-    pairs > 1 ? [['95 % of draws', `${percent(interval[0])} to ${percent(interval[1])}`]] : [];
+    pairs > 1 ? [['95 % interval', `${percent(interval[0])} to ${percent(interval[1])}`]] : [];
+  const chosen = state.circuit_edges ?? STANDARD_EDGES;
   return [
+    ['Edges', `${chosen} strongest, ${found.edges.length} on paths`],
     ['Faithfulness', percent(value)],
     ...range,
     ['All other edges', percent(found.complement)],

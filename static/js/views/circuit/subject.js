@@ -30,10 +30,11 @@ import { choice } from '../../ui/controls.js';
  * @property {Figures|null} held_out
  * @property {{n_edges: number, n_on_paths: number, faithfulness: number, right: number}[]} curve
  * @property {number} complement
+ * @property {{clean: string, corrupted: string, right: string|string[], wrong: string|string[]}[]} [pairs]
  */
 
 export const STANDARD_EDGES = 30;
-const N_PAIRS = 24;
+export const N_PAIRS = 32;
 
 const MAPS = [
   { id: 'parts', title: 'Parts', help: 'The parts of the model, all tokens together' },
@@ -50,6 +51,8 @@ const TASKS = [
   { id: 'agreement', title: 'agreement', help: 'Verb and subject across a noun of other number' },
   { id: 'repetition', title: 'repetition', help: 'Words that begin again' },
   { id: 'names', title: 'names', help: 'Two names, one of them heard twice' },
+  { id: 'indirect_objects', title: 'indirect objects', help: 'The same in another sentence' },
+  { id: 'greater_than', title: 'greater than', help: 'A year after that in which it began' },
   { id: 'last_digit', title: 'last digit', help: 'The last digit of a sum' },
   { id: 'carrying', title: 'carrying', help: 'The hundreds of a sum, with and without a carry' },
 ];
@@ -76,6 +79,22 @@ export function cutting(state, name) {
   return { circuit_cut: (others.length < cuts.length ? others : [...cuts, name]).join(' ') };
 }
 
+/** Return true if an edge is cut, by itself or at every position. @param {Set<string>} cuts @param {string} name */
+export function isCut(cuts, name) {
+  return cuts.has(name) || cuts.has(name.split('@')[0]);
+}
+
+/**
+ * Return the tasks to choose from: those that the model can do, and the one that is chosen.
+ * @param {ViewState} state
+ */
+function tasksOf(state) {
+  /** @type {{name: string, lacks: string|null}[]} */
+  const listed = /** @type {any} */ (state.answers?.tasks?.trace)?.tasks ?? [];
+  const lacking = new Set(listed.filter(({ lacks }) => lacks !== null).map(({ name }) => name));
+  return TASKS.filter(({ id }) => !lacking.has(id) || id === taskOf(state));
+}
+
 /** @param {{text: string}} trace @param {ViewState} state */
 export function isLacking({ text }, state) {
   const other = (state.circuit_text ?? '').trim();
@@ -84,17 +103,19 @@ export function isLacking({ text }, state) {
 
 /** @param {Trace} trace @param {ViewState} state @returns {Record<string, Ask>} */
 export function asks(trace, state) {
-  if (isLacking(trace, state)) return {};
+  const tasks = { tasks: true };
+  if (isLacking(trace, state)) return { tasks };
   const circuit = circuitAsk(trace, state);
   const cuts = cutsIn(state);
   const isOfTask = taskOf(state) !== '';
   const text = isOfTask ? null : (state.circuit_text ?? '').trim();
   return {
+    tasks,
     ...(text !== null && { other: { text, capture: [], analyses: ['next_token'] } }),
     ...(circuit && { circuit }),
     ...(text !== null && cuts.length > 0 && { cut: cutAsk(cuts, text) }),
     ...(circuit && isOfBoth(state) && otherAsks(trace, state, cuts)),
-    ...(isOfTask && cuts.length > 0 && { rest: restAsk(state, cuts) }),
+    ...(isOfTask && cuts.length > 0 && { rest: runAsk(state, cuts), whole: runAsk(state, []) }),
   };
 }
 
@@ -137,11 +158,11 @@ export function circuitAsk(trace, state, isOther = false) {
   return { circuit: { pairs: [pair], holds_out: false, ...size } };
 }
 
-/** Return the request for the run of the circuit without the edges that are cut. @param {ViewState} state @param {string[]} cuts @returns {Ask} */
-function restAsk(state, cuts) {
-  const circuit = circuitIn(state);
-  const edges = (circuit?.edges ?? []).map(({ name }) => name);
-  const kept = edges.filter((name) => !cuts.includes(name));
+/** Return the request for the run of the circuit on all pairs, without the edges that are cut. @param {ViewState} state @param {string[]} cuts @returns {Ask} */
+function runAsk(state, cuts) {
+  const gone = new Set(cuts);
+  const edges = (circuitIn(state)?.edges ?? []).map(({ name }) => name);
+  const kept = edges.filter((name) => !isCut(gone, name));
   const places = state.circuit_map === 'tokens' && { by_position: true };
   return { circuit: { task: taskOf(state), n_pairs: N_PAIRS, edges: kept, ...places } };
 }
@@ -157,9 +178,20 @@ export function wordsOf(trace, state) {
   const here = guessesOf(trace);
   const there = guessesOf(state.answers?.other?.trace);
   if (here.length < 2 || there.length === 0) return null;
-  const right = risen(here, there);
-  const wrong = risen(there, here);
+  const right = written(state.circuit_right) ?? risen(here, there);
+  const wrong = written(state.circuit_wrong) ?? risen(there, here);
   return right === wrong ? null : { right, wrong };
+}
+
+/**
+ * Return a word as a token of the middle of a sentence; a dot in its place begins one without a space.
+ * @param {string|undefined} typed
+ * @returns {string|null} null: none was typed
+ */
+function written(typed) {
+  const word = (typed ?? '').trim();
+  if (word === '') return null;
+  return word.startsWith('·') ? ` ${word.slice(1)}` : /^\p{L}/u.test(word) ? ` ${word}` : word;
 }
 
 /**
@@ -215,18 +247,8 @@ export function controls(trace, state) {
   const cuts = cutsIn(state);
   const isOfTask = taskOf(state) !== '';
   return [
-    choice('circuit_task', 'Of', taskOf(state) || 'sentence', TASKS),
-    ...(taskOf(state) === ''
-      ? [
-          {
-            kind: 'text',
-            name: 'circuit_text',
-            label: 'Second sentence',
-            value: state.circuit_text ?? '',
-            placeholder: 'The same number of tokens as above',
-          },
-        ]
-      : []),
+    choice('circuit_task', 'Of', taskOf(state) || 'sentence', tasksOf(state)),
+    ...(isOfTask ? [] : sentenceControls(trace, state)),
     {
       kind: 'number',
       name: 'circuit_edges',
@@ -244,7 +266,45 @@ export function controls(trace, state) {
     ...(cuts.length > 0
       ? [{ kind: 'button', label: 'Join all cut edges', patch: { circuit_cut: '' } }]
       : []),
+    ...(isOfTask && circuit?.pairs?.[0]
+      ? [{ kind: 'button', label: 'Open a pair as sentences', patch: opening(circuit.pairs[0]) }]
+      : []),
   ];
+}
+
+/** Return the second sentence, and the words that are told apart. @param {Trace} trace @param {ViewState} state @returns {Control[]} */
+function sentenceControls(trace, state) {
+  const words = wordsOf(trace, state);
+  /** @param {string} name @param {string} label @param {string} placeholder @returns {Control} */
+  const field = (name, label, placeholder) => ({
+    kind: 'text',
+    name,
+    label,
+    value: String(state[name] ?? ''),
+    placeholder,
+  });
+  return [
+    field('circuit_text', 'Second sentence', 'The same number of tokens as above'),
+    ...(isLacking(trace, state)
+      ? []
+      : [
+          field('circuit_right', 'Right word', words?.right.trim() ?? ''),
+          field('circuit_wrong', 'Wrong word', words?.wrong.trim() ?? ''),
+        ]),
+  ];
+}
+
+/** Return the state that shows a pair of a task as two sentences. @param {NonNullable<Circuit['pairs']>[number]} pair */
+function opening({ clean, corrupted, right, wrong }) {
+  const first = (/** @type {string|string[]} */ of) => [of].flat()[0].trim();
+  return {
+    text: clean,
+    circuit_task: 'sentence',
+    circuit_text: corrupted,
+    circuit_right: first(right),
+    circuit_wrong: first(wrong),
+    circuit_cut: '',
+  };
 }
 
 /** Return a word as it is named on the page. @param {string} word */

@@ -12,6 +12,7 @@ import {
   cutsIn,
   figuresOf,
   guessesOf,
+  isCut,
   isOfBoth,
   named,
   taskOf,
@@ -40,12 +41,12 @@ export function wording(trace, state) {
     words && taskOf(state) === ''
       ? `${named(words.right)} rather than ${named(words.wrong)}`
       : `the answers of “${taskOf(state).replaceAll('_', ' ')}”`;
-  const pairs = figures.n_pairs > 1 ? ` of ${counted(figures.n_pairs, 'pair')} held out` : '';
+  const pairs = figures.n_pairs > 1 ? `, on ${counted(figures.n_pairs, 'pair')} held out` : '';
   return {
     answer: [
-      `${counted(found.edges.length, 'edge')} of ${found.n_edges} keep ${percent(figures.value)}${pairs} of the difference in logits that leads to ${what}: ${withSign(figures.circuit)}, against ${withSign(figures.clean)} with all edges and ${withSign(figures.corrupted)} with none.`,
+      `${counted(found.edges.length, 'edge')} of ${found.n_edges} keep ${percent(figures.value)} of the difference in logits that leads to ${what}${pairs}: ${withSign(figures.circuit)}, against ${withSign(figures.clean)} with all edges and ${withSign(figures.corrupted)} with none.`,
       ...claims(found),
-      ...consequences(trace, state, found),
+      ...consequences(trace, state),
     ],
   };
 }
@@ -75,26 +76,29 @@ function claims(found) {
 export function claimOf({ writers, readers, tokens }, { writer, reader, position }) {
   const [from, to] = [partName(writers[writer]), readers[reader]];
   const token = position === null ? '' : `“${visibleLine(tokens[position] ?? '').trim()}”`;
-  const head = `head ${to.layer}.${to.heads.join('–')}`;
-  const what = from === 'the tokens' ? 'the token itself' : `what ${from} wrote`;
-  const there = token && from !== 'the tokens' ? ' there' : '';
-  if (to.kind === 'query') return `${head} searches${token && `, at ${token},`} by ${what}${there}`;
-  if (to.kind === 'key') return `${head} finds ${token || 'tokens'} by ${what}${there}`;
-  if (to.kind === 'value') return `${head} takes${token && ` from ${token}`} ${what}${there}`;
+  const role = ROLES[to.kind];
+  const what = from === 'the tokens' ? 'the embedding' : `what ${from} wrote`;
+  if (role)
+    return `the ${role} of head ${to.layer}.${to.heads.join('–')} reads ${what}${token && ` at ${token}`}`;
   if (to.kind === 'logits') return `the prediction reads ${from}`;
   return `${partName(to)} reads ${from}${token && ` at ${token}`}`;
 }
 
-/** Return how the prediction moves once edges are cut. @param {Trace} trace @param {ViewState} state @param {Circuit} found @returns {string[]} */
-function consequences(trace, state, found) {
+/** @type {Record<string, string>} */
+const ROLES = { query: 'query', key: 'key', value: 'value' };
+
+/** Return how the prediction moves once edges are cut. @param {Trace} trace @param {ViewState} state @returns {string[]} */
+function consequences(trace, state) {
   const cuts = cutsIn(state);
   if (cuts.length === 0) return ['Choose an edge to cut it.'];
   const edges = cuts.join(', ');
   if (taskOf(state) !== '') {
-    const rest = /** @type {any} */ (state.answers?.rest?.trace)?.circuit;
-    if (!rest) return [`Without ${edges}: ${noticeOf(state.answers?.rest)}`];
+    const [rest, whole] = [state.answers?.rest, state.answers?.whole].map(
+      (answer) => /** @type {any} */ (answer?.trace)?.circuit?.chosen,
+    );
+    if (!rest || !whole) return [`Without ${edges}: ${noticeOf(state.answers?.rest)}`];
     return [
-      `Without ${edges} the circuit keeps ${percent(rest.chosen.value)}, and is right in ${percent(rest.chosen.circuit_right)} of the pairs, not ${percent(found.chosen.circuit_right)}.`,
+      `On all ${counted(rest.n_pairs, 'pair')} the circuit keeps ${rangeOf(whole)} and is right in ${percent(whole.circuit_right)}; without ${edges} it keeps ${rangeOf(rest)} and is right in ${percent(rest.circuit_right)}.`,
     ];
   }
   const words = wordsOf(trace, state);
@@ -112,6 +116,11 @@ function consequences(trace, state, found) {
     moved(trace, cut, ''),
     ...(isOfBoth(state) ? [moved(other?.trace, cutOther, ' after the second sentence')] : []),
   ];
+}
+
+/** @param {import('./subject.js').Figures} figures @returns {string} `61.7 % (50.1 % to 70 %)` */
+function rangeOf({ value, interval: [low, high] }) {
+  return `${percent(value)} (${percent(low)} to ${percent(high)})`;
 }
 
 /** @param {NodeOf} node */
@@ -144,7 +153,7 @@ export function sayIn(found, cuts) {
   return (row) => {
     const { name, score, loss } = found.edges[row];
     const effect = score === null ? '' : `, ${withSign(-score)} logits for the right word`;
-    const state = cuts.has(name) ? '; it is cut' : '';
+    const state = isCut(cuts, name) ? '; it is cut' : '';
     return `${capitalised(claimOf(found, found.edges[row]))} (${name})${effect}; without it the circuit loses ${signed(loss * 100, 1)} % of faithfulness${state}`;
   };
 }

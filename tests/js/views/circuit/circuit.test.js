@@ -104,13 +104,13 @@ test('the words that the two sentences decide between are asked for', () => {
 
 test('nothing is asked before there is a second sentence', () => {
   const state = stateOf({ circuit_text: here.text, answers: {} });
-  deepEqual(circuit.asks(here, state), {});
+  deepEqual(circuit.asks(here, state), { tasks: { tasks: true } });
   ok(circuit.figure(here, state).actions.length > 0);
 });
 
 test('a task needs no second sentence', () => {
   const state = stateOf({ circuit_text: '', circuit_task: 'agreement', answers: {} });
-  deepEqual(Object.keys(circuit.asks(here, state)), ['circuit']);
+  deepEqual(Object.keys(circuit.asks(here, state)), ['tasks', 'circuit']);
   equal(circuit.asks(here, state).circuit.circuit.task, 'agreement');
 });
 
@@ -198,7 +198,10 @@ test('by token the circuit is asked for with positions, and said with the words'
   equal(circuit.asks(here, state).circuit.circuit.by_position, true);
   for (const width of WIDTHS) assertContract(drawn({ ...state, width }), width);
   const said = circuit.wording(here, state).answer.join(' ');
-  match(said, /[Hh]ead 0\.0–1 takes from “dogs” the token itself \(cut: .20 % of faithfulness\)/);
+  match(
+    said,
+    /the value of head 0\.0–1 reads the embedding at “dogs” \(cut: .20 % of faithfulness\)/,
+  );
 });
 
 test('both sentences are drawn side by side, each against the other', () => {
@@ -220,7 +223,58 @@ test('the drawing offers the circuit as files of the API', () => {
   const { files, body } = drawn(stateOf())[0].grid.call;
   deepEqual(
     files.map(({ type }) => type),
-    ['application/graphml+xml', 'text/vnd.graphviz'],
+    ['text/csv', 'application/graphml+xml', 'text/vnd.graphviz'],
   );
   equal(body.n_edges, 3);
+});
+
+test('tasks that a model cannot do are not offered, unless one is chosen', () => {
+  const tasks = { trace: { tasks: [{ name: 'carrying', lacks: 'no digits' }] } };
+  const offered = (/** @type {object} */ more) => {
+    const state = stateOf({ answers: { ...stateOf().answers, tasks }, ...more });
+    return circuit.controls(here, state)[0].options.map(({ id }) => id);
+  };
+  ok(!offered({}).includes('carrying') && offered({}).includes('indirect_objects'));
+  ok(offered({ circuit_task: 'carrying' }).includes('carrying'));
+});
+
+test('the words that are told apart can be typed', () => {
+  const state = stateOf({ circuit_right: 'ran', circuit_wrong: "'s" });
+  const [pair] = circuit.asks(here, state).circuit.circuit.pairs;
+  deepEqual([pair.right, pair.wrong], [' ran', "'s"]);
+});
+
+test('a cut of an edge is one at every token', () => {
+  const state = { ...unfolded(), circuit_cut: '0.0→logits' };
+  equal(drawn(state)[0].data.filter(({ opacity }) => opacity === 0.6).length, 1);
+});
+
+test('a cut in a task is measured with and without, on the same pairs', () => {
+  const state = stateOf({ circuit_task: 'agreement', circuit_cut: '0.0→logits' });
+  const { rest, whole } = circuit.asks(here, state);
+  deepEqual(rest.circuit.edges, ['tokens→0.0-1.v', 'tokens→0.ff']);
+  equal(whole.circuit.edges.length, 3);
+  const of = (/** @type {number} */ value) => ({
+    trace: { circuit: { ...answer, chosen: { ...figures, value, n_pairs: 32 } } },
+  });
+  const answers = { ...state.answers, rest: of(0.4), whole: of(0.9) };
+  const said = circuit.wording(here, { ...state, answers }).answer.join(' ');
+  match(said, /On all 32 pairs the circuit keeps 90\.0 %.*without 0\.0→logits it keeps 40\.0 %/);
+});
+
+test('a pair of a task opens as two sentences', () => {
+  const pairs = [{ clean: 'a b', corrupted: 'a c', right: [' d', ' e'], wrong: ' f' }];
+  const answers = { circuit: { trace: { circuit: { ...answer, pairs } } } };
+  const controls = circuit.controls(here, stateOf({ circuit_task: 'names', answers }));
+  const { patch } = controls.find(({ label }) => label === 'Open a pair as sentences');
+  equal(patch.text, 'a b');
+  deepEqual([patch.circuit_right, patch.circuit_wrong], ['d', 'f']);
+});
+
+test('a caption says what makes the circuit again, and what is cut', () => {
+  const { grid } = drawn(stateOf({ circuit_cut: '0.0→logits' }))[0];
+  match(
+    grid.about,
+    /another text.*“·were” against “·was”.*3 of 8 edges.*cut and dotted: 0\.0→logits/,
+  );
 });
