@@ -24,11 +24,13 @@ _HREF = re.compile(r'<a href="(?!https?:|#|docs)([^"#]*)(#[^"]*)?">(.*?)</a>', r
 _PAGES = {
     "README.md": "docs.html",
     "docs/ideas.md": "docs-ideas.html",
+    "docs/chapters.md": "docs-chapters.html",
     "docs/cluster.md": "docs-cluster.html",
     "CONTRIBUTING.md": "docs-add.html",
 }
 _TITLES = {
     "docs/ideas.md": "Every idea, and where to try it",
+    "docs/chapters.md": "Write a chapter",
     "CONTRIBUTING.md": "How to add things",
     "docs/cluster.md": "Beyond one process",
 }

@@ -6,6 +6,10 @@ from pathlib import Path
 
 import yaml
 
+from headlight.chapters.chapter import read_chapter
+from headlight.chapters.check import Checker, views
+from headlight.settings import Settings
+
 ROOT = Path(__file__).parents[2]
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
@@ -42,3 +46,12 @@ def test_the_version_is_the_same_everywhere():
     )
     assert newest == VERSION
     assert str(citation["date-released"]) == date
+
+
+def test_the_chapter_of_its_documentation_has_no_fault():
+    document = (ROOT / "docs/chapters.md").read_text()
+    (text,) = re.findall(r"^````markdown\n(.*?)^````$", document, re.MULTILINE | re.DOTALL)
+    chapter = read_chapter(text, "who.md", "who")
+    findings = list(Checker(Settings()).check(chapter, []))
+    assert [finding.faults for finding in findings] == [[]] * 4
+    assert all(f"`{view}`" in document for view in views())
