@@ -34,12 +34,22 @@ export async function printWorksheet(chapter, textOf) {
  * @param {(Outcome|null)[]} outcomes
  * @param {(html: string) => HTMLElement} textOf
  */
-function worksheetOf({ title, steps }, outcomes, textOf) {
+function worksheetOf({ title, steps, sources }, outcomes, textOf) {
   return element(
     'section',
     { class: 'worksheet' },
     element('h1', {}, title),
+    element('p', { class: 'worksheet-name' }, 'Name:'),
     ...steps.map((step, at) => stepOf(step, outcomes[at], at, textOf)),
+    ...(sources.length > 0
+      ? [
+          element(
+            'p',
+            { class: 'worksheet-read' },
+            `Sources: ${sources.map(({ title: of, url }) => `${of}, ${url}`).join('; ')}.`,
+          ),
+        ]
+      : []),
     element(
       'section',
       { class: 'worksheet-answers' },
@@ -55,9 +65,13 @@ function worksheetOf({ title, steps }, outcomes, textOf) {
  * @param {number} at
  * @param {(html: string) => HTMLElement} textOf
  */
-function stepOf({ title, html, question, opens }, outcome, at, textOf) {
+function stepOf({ title, html, question, opens, marks, link }, outcome, at, textOf) {
   const parts = [element('h2', {}, `${at + 1}. ${title}`), textOf(html)];
-  if (opens.text) parts.push(element('p', { class: 'worksheet-read' }, `Text: “${opens.text}”`));
+  const place = placeOf(opens);
+  const look = [place, marks].filter(Boolean).join(' · ');
+  if (look) parts.push(element('p', { class: 'worksheet-look' }, look));
+  if (place)
+    parts.push(element('p', { class: 'worksheet-read' }, new URL(link, location.href).href));
   if (question && outcome) {
     parts.push(element('p', { class: 'worksheet-asks' }, question.asks));
     const choices = choicesOf(outcome, question);
@@ -66,6 +80,22 @@ function stepOf({ title, html, question, opens }, outcome, at, textOf) {
     else parts.push(element('p', { class: 'worksheet-line' }, 'Answer:'));
   }
   return element('section', { class: 'worksheet-step' }, ...parts);
+}
+
+/** Return what a step opens, in words for paper. @param {Step['opens']} opens */
+function placeOf({ text, model, view, layer, head, experiment, knobs = {} }) {
+  if (experiment) {
+    const set = Object.entries(knobs).map(([name, value]) => `${name} = ${value}`);
+    return [`Experiment ${experiment}`, ...set].join(', ');
+  }
+  if (!text) return '';
+  const where = [
+    ...(layer === null || layer === undefined ? [] : [`layer ${layer}`]),
+    ...(head === null || head === undefined ? [] : [`head ${head}`]),
+  ];
+  return [`“${text}”`, model ?? '', view.replaceAll('_', ' '), where.join(', ')]
+    .filter(Boolean)
+    .join(' · ');
 }
 
 /** @param {Step} step @param {Outcome|null} outcome @param {number} at */
