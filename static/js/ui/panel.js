@@ -38,7 +38,8 @@ export function createPanel(name, handlers) {
   const plot = createPlot(handlers);
   const table = createTable();
   const exports = createExports(
-    () => trace && figure && { trace, figure, plot, name: fileName(name, figure), ...around },
+    () =>
+      trace && figure && { trace, figure, plot, name: fileName(name, figure, trace), ...around },
     handlers.announce,
   );
   const head = element('div', { class: 'panel-head' }, heading, exports.element);
@@ -188,9 +189,14 @@ function createTable() {
   };
 }
 
-/** @param {string} name @param {Figure} figure */
-function fileName(name, { title }) {
-  const words = `${name} ${title}`
+/** Letters of a text that a file is named by. */
+const NAME_LETTERS = 24;
+
+/** Name a file by model, view, drawing, and text or task. @param {string} name @param {Figure} figure @param {Trace} trace */
+function fileName(name, { title, grid }, { model, text }) {
+  const task = grid?.call?.body?.task;
+  const of = model === '' ? '' : (task ?? text.slice(0, NAME_LETTERS));
+  const words = `${model} ${name} ${title} ${of}`
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, '-')
     .replace(/^-|-$/g, '');

@@ -514,7 +514,7 @@ const choose = async (label) => {
 test('an export is named after the view and its drawing, and is told for a while', async () => {
   await show();
   await choose('CSV');
-  equal(saved.at(-1).name, 'headlight-v-the-drawing.csv');
+  equal(saved.at(-1).name, 'headlight-tiny-v-the-drawing-it-saw-b-it.csv');
   equal(calls.at(-1)[0], 'announce');
   equal(find('.exports-said').textContent, calls.at(-1)[1]);
   ok(all('.menu-list').every(({ hidden }) => hidden));
@@ -523,9 +523,9 @@ test('an export is named after the view and its drawing, and is told for a while
   equal(find('.exports-said').textContent, '');
   mock.timers.reset();
   await choose('JSON');
-  equal(saved.at(-1).name, 'headlight-v-the-drawing.json');
+  equal(saved.at(-1).name, 'headlight-tiny-v-the-drawing-it-saw-b-it.json');
   await choose('SVG');
-  equal(saved.at(-1).name, 'headlight-v-the-drawing.svg');
+  equal(saved.at(-1).name, 'headlight-tiny-v-the-drawing-it-saw-b-it.svg');
   await choose('PNG');
   equal(saved.at(-1).name, 'headlight-v-the-drawing.png');
 });
