@@ -527,7 +527,7 @@ test('an export is named after the view and its drawing, and is told for a while
   await choose('SVG');
   equal(saved.at(-1).name, 'headlight-tiny-v-the-drawing-it-saw-b-it.svg');
   await choose('PNG');
-  equal(saved.at(-1).name, 'headlight-v-the-drawing.png');
+  equal(saved.at(-1).name, 'headlight-tiny-v-the-drawing-it-saw-b-it.png');
 });
 
 test('a figure for paper is drawn with the width that its drawing has on the page', async () => {
