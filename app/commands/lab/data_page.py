@@ -35,6 +35,7 @@ UNUSABLE = {
     "too_long": "lines or documents that are too long",
     "empty_file": "empty files",
     "unreadable_file": "files that cannot be read",
+    "other_ending": "files of a folder with another ending",
 }
 _N_LABELS = 3
 

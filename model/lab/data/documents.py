@@ -20,6 +20,7 @@ from headlight.model.lab.training.corpus import (
     CorpusError,
     bare_suffix,
     corpus_files,
+    other_files,
     parse_line,
 )
 
@@ -96,6 +97,7 @@ UNUSABLE = (
     "too_long",
     "empty_file",
     "unreadable_file",
+    "other_ending",
 )
 
 Dropper = Callable[[Unusable], None]
@@ -116,8 +118,9 @@ def stream_documents(
         unit: ``"document"``, or ``"passage"`` to cut text files into whole paragraphs of together
             at least `PASSAGE` characters. A JSON line is a document either way.
         drop: called with each file or line that is left out: a file that is missing, empty or
-            binary, a line that is not UTF-8, too long, or not JSON with a text, a document longer
-            than `MAX_BYTES`. `stop` raises a CorpusError instead.
+            binary, one of a folder with another ending, a line that is not UTF-8, too long, or not
+            JSON with a text, a document longer than `MAX_BYTES`. `stop` raises a CorpusError
+            instead.
 
     Raises:
         CorpusError: a folder holds no file to read, nothing of the corpus can be read, or `stop`
@@ -133,7 +136,12 @@ def stream_documents(
             first.append(unusable)
         drop(unusable)
 
-    for path in corpus_files(paths):
+    paths = [Path(path) for path in paths]
+    files = corpus_files(paths)
+    for path in (other for folder in paths if folder.is_dir() for other in other_files(folder)):
+        message = f"{path} is no text, .jsonl or .parquet; name it to read it as text"
+        drop(Unusable(path, 0, "other_ending", message))
+    for path in files:
         before = n_documents + n_unusable
         try:
             is_json = bare_suffix(path) in JSON_LINES

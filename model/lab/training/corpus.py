@@ -236,6 +236,14 @@ def corpus_files(paths: Iterable[Path]) -> list[Path]:
     ]
 
 
+def other_files(folder: Path) -> list[Path]:
+    """Return the files below a folder that `corpus_files` leaves out, without hidden ones."""
+    places = (Path(place, name) for place, _, names in os.walk(folder) for name in names)
+    others = [path for path in places if bare_suffix(path) not in KINDS]
+    hidden = [path for path in others if any(part.startswith(".") for part in path.parts)]
+    return sorted(set(others) - set(hidden))
+
+
 def _files_below(folder: Path) -> list[Path]:
     def fail(error: OSError) -> None:
         raise CorpusError(f"{error.filename} cannot be read: {error.strerror}") from error
