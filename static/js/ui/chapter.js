@@ -245,6 +245,7 @@ function createPanel(announce) {
         root.classList.remove('is-asking', 'is-hiding');
         const cells = step.highlights.filter((each) => !isLine(each));
         light(cells, signal);
+        bringIntoView(step.picture, signal);
       },
       /** @param {string} link */
       onThen(link) {

@@ -46,7 +46,7 @@ export function light(highlights, signal) {
 }
 
 /** Milliseconds for which a picture is kept in view, while those above it grow. */
-const SETTLING = 6000;
+const SETTLING = 20000;
 
 /**
  * Bring a picture of an experiment into view once it is there, until the reader scrolls.

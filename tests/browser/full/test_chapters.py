@@ -75,7 +75,9 @@ def test_a_press_on_a_cell_or_a_bar_answers(visit, size):
     form = page.locator(".chapter-question")
     form.locator(".chapter-acts").wait_for(timeout=SECONDS * 1000)
     reader.wait_until_drawn()
-    page.locator(".plot-light >> visible=true").nth(1).wait_for(timeout=SECONDS * 1000)
+    lights = page.locator(".plot-light >> visible=true")
+    lights.first.wait_for(timeout=SECONDS * 1000)
+    assert lights.count() == 1  # the cell is outlined with the answer
     plot = reader.view.locator(".plot").first
     plot.scroll_into_view_if_needed()
     press(page, plot, (0.05, 0.05))
@@ -110,6 +112,40 @@ def test_axe_finds_nothing_wrong_with_a_chapter(visit, size):
     page.get_by_role("button", name="All chapters").click()
     page.locator(".chapter-list").wait_for(timeout=SECONDS * 1000)
     assert Axe().run(page, context=".chapter").response["violations"] == []
+
+
+def test_a_covered_drawing_appears_with_the_answer_and_what_follows_is_shown(visit):
+    reader = visit(**SIZES["desk"])
+    page = reader.page
+    page.goto(f"{reader.url}/#chapter=predicting&chapter_step=5")
+    wait_for_step(page, 6)
+    form = page.locator(".chapter-question")
+    form.locator(".chapter-acts").wait_for(timeout=SECONDS * 1000)
+    reader.wait_until_drawn()
+    plot = reader.view.locator(".plot").first
+    assert not plot.is_visible()
+    assert not page.get_by_role("button", name="Show it").is_visible()
+    form.get_by_role("button", name="Show the answer").click()
+    assert plot.is_visible()
+    page.get_by_role("button", name="Show it").click()
+    page.wait_for_function("location.hash.includes('next_token_temperature=0.5')")
+    assert "chapter=predicting" in reader.fragment
+    wait_for_step(page, 6)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_picture_of_an_experiment_is_brought_into_view(visit, size):
+    reader = visit(**SIZES[size])
+    page = reader.page
+    page.goto(f"{reader.url}/experiments#experiment=projections&chapter=lookup&chapter_step=8")
+    wait_for_step(page, 9)
+    page.wait_for_function(
+        """() => {
+          const box = document.querySelector('[data-picture=loss]')?.getBoundingClientRect();
+          return box && box.top < innerHeight / 2 + 100 && box.bottom > 0;
+        }""",
+        timeout=2 * SECONDS * 1000,
+    )
 
 
 def test_a_chapter_is_presented_on_the_whole_screen_with_keys(visit):

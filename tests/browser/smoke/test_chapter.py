@@ -43,6 +43,17 @@ def right_answer(reader, identity, at):
     )
 
 
+def picture(reader, identity, at):
+    """Return the id of the drawing that a step brings into view, or nothing."""
+    return reader.page.evaluate(
+        """async ([id, at]) => {
+          const answer = await fetch(`/api/v1/chapters/${id}`);
+          return (await answer.json()).steps[at].picture;
+        }""",
+        [identity, at],
+    )
+
+
 def answer(page, outcome, *, is_right):
     """Answer the question that is shown, and return what the page says."""
     form = page.locator(".chapter-question")
@@ -82,6 +93,9 @@ def walk(reader, chapter):
             assert page.locator("html.is-asking").count() == 0
         if urlsplit(page.url).path == "/":
             reader.wait_until_drawn()
+        if name := picture(reader, chapter, at):
+            panel = page.locator(f".view:not([hidden]) [data-picture='{name}'] .main-svg")
+            panel.first.wait_for(state="attached", timeout=2 * SECONDS * 1000)
         if at + 1 < n_steps:
             page.get_by_role("button", name="Next step").click()
     return n_asked
