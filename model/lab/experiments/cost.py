@@ -293,7 +293,7 @@ EXPERIMENT = Experiment(
             axes="experts", unit="parameters", help="Parameters that one token is multiplied with."
         ),
     },
-    see="The times are of this machine, now; measure again and see how far they move. One matrix "
+    see="The times are of this server, now; measure again and see how far they move. One matrix "
     "product does what the loop does, hundreds of times as fast. Without a cache each new "
     "token computes all earlier ones again, so the cost of a text grows faster than the "
     "square of its length; with it a step costs only slowly more, and memory grows instead. "
@@ -301,9 +301,9 @@ EXPERIMENT = Experiment(
     "takes five: times a, plus b, ReLU and times c each read and write one number, plus x "
     "reads two, so 11 numbers are moved for each x. A fused kernel does all of it while a "
     "part of x is in the processor's cache, and moves 2. Fusing saves no multiplication; it "
-    "saves memory traffic, which is what such operations wait for. Experts are feed-forward "
-    "networks of which a router chooses a few for each token: more of them make a model "
-    "larger, and a token hardly more costly.",
+    "saves memory traffic, which is most of what such operations wait for. Experts are feed-"
+    "forward networks of which a router chooses a few for each token: more of them make a "
+    "model larger, and a token hardly more costly.",
     field="Most of the speed of large models is a matter of memory: FlashAttention, fused norms "
     "and compiled graphs do the same arithmetic with less traffic. Caches are made smaller by "
     "sharing keys and values between heads and by fewer bits. The largest open models use a "

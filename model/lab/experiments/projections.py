@@ -369,9 +369,10 @@ EXPERIMENT = Experiment(
     "itself higher than the other. With three matrices “it” can ask for a thing, and “animal”"
     " can be found as one without asking for one. A query and a key could do that alone; the "
     "value is what the answer is made of. In the library a shelf is found by its label, and "
-    "books come back: with one matrix a label would. All these matrices are written by hand. "
-    "In the task at the end, matrices are trained: each of six tokens in a circle has to find"
-    " the next one. A shared matrix cannot learn it, however long it is trained.",
+    "books come back: with one matrix the question itself does. All these matrices are "
+    "written by hand. In the task at the end, matrices are trained: each of six tokens in a "
+    "circle has to find the next one. A shared matrix cannot learn it, however long it is "
+    "trained.",
     field="Almost every model keeps three projections. What is shared is shared between heads: "
     "grouped-query attention gives several query heads one key and one value, and multi-head "
     "latent attention makes keys and values from one small vector. The Reformer shared queries "

@@ -522,7 +522,7 @@ EXPERIMENT = Experiment(
     },
     see="The model multiplies by writing a chain of steps, which is sampled, so a second chain "
     "may differ. More chains cost more tokens; what they gain depends on who chooses between "
-    "them. A vote helps little: a model that is right now and then does not say the right "
+    "them. Here a vote helps little: a model that is right now and then does not say the right "
     "answer most often, and one that is mostly right has chains that agree. The line of “any”"
     " is what a perfect judge would gain from the same chains. The model's own probability is"
     " a judge that costs nothing: add up the probabilities of the different chains that end "

@@ -30,6 +30,7 @@ import { band } from './scales.js';
  * @property {number} [marker] the column that a vertical line marks
  * @property {(row: number, column: number) => string} [say]
  * @property {Partial<CellCursor>} [cursor]
+ * @property {boolean} [isSlanted] labels of columns at 45°, where they are words
  * @property {boolean} [hasBar]
  * @property {boolean} [hasColumnLabels]
  */
@@ -44,7 +45,7 @@ const ROW = { least: 16, most: 34, whole: 240 };
  */
 export function mapChart(mapped, frame) {
   const { values, rows, columns, titles, scale, quantity, shades, format, write, text } = mapped;
-  const { hasBar = true, hasColumnLabels = true, marker, say } = mapped;
+  const { hasBar = true, hasColumnLabels = true, isSlanted, marker, say } = mapped;
   /** @type {Partial<Meaning<Datum>>} */
   const meaning = {
     ...(format && { format }),
@@ -53,7 +54,10 @@ export function mapChart(mapped, frame) {
   };
   return chart(
     {
-      x: band(hasColumnLabels ? columns : columns.map(() => ''), { title: titles.columns }),
+      x: band(hasColumnLabels ? columns : columns.map(() => ''), {
+        title: titles.columns,
+        isSlanted,
+      }),
       y: band(rows, { title: titles.rows }),
       marks: [
         cell(matrixFrom(values), {

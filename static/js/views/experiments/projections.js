@@ -77,7 +77,10 @@ function finding(result) {
     const name = key === at ? 'itself' : `“${tokens[key]}”`;
     return `${name} (${share(row[key], 2)})`;
   });
-  const values = arrays.returned.data.map((/** @type {number[]} */ of) => tokens[of[at]]);
+  const [most, second] = tokens
+    .map((name, key) => ({ name, weight: rows[1][key] }))
+    .sort((a, b) => b.weight - a.weight)
+    .map(({ name, weight }) => `“${name}” (${share(weight, 2)})`);
   const losses = arrays.loss.data.map((/** @type {number[]} */ of) => of.at(-1));
   const there = largest(rows[1]);
   const scores = arrays.scores.data[1];
@@ -87,7 +90,7 @@ function finding(result) {
       : `, which it scores ${decimal(scores[at][there], 2)}, and ${decimal(scores[there][at], 2)} the other way round`;
   return (
     `With one shared projection “${tokens[at]}” looks most at ${shared}; with three, at ${separate}${both}. ` +
-    `What comes back is nearest to the value of “${values[1]}”. ` +
+    `What comes back mixes the values of ${most}, ${second} and the others. ` +
     `After ${arrays.step.data.length} steps the task costs the shared projection ${bits(losses[0])} bits, ` +
     `the separate ones ${bits(losses[1])}; guessing costs ${bits(Math.log2(6))}.`
   );
@@ -126,6 +129,7 @@ function weightsMap(result, variant, size) {
         rows: tokens,
         columns: tokens,
         titles: { rows: 'query', columns: 'key' },
+        isSlanted: true,
         scale: { bottom: 0, top: 1, colours: sequential(size.palette.theme) },
         quantity: 'attention weight',
         format: (value) => share(value, 3),
@@ -163,6 +167,7 @@ function scoresMap({ arrays }, variant, size) {
         rows: tokens,
         columns: tokens,
         titles: { rows: 'query', columns: 'key' },
+        isSlanted: true,
         scale: { bottom: -most, top: most, colours: diverging(size.palette.theme) },
         quantity: 'score',
         format: (value) => decimal(value, 3),

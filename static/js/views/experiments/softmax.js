@@ -162,7 +162,7 @@ function sharesMap(arrays, { temperature = 1 }, size) {
   return {
     title: 'The same scores, shared out twice',
     summary: 'Plain shares, the softmax, and the softmax at the chosen temperature.',
-    help: `Plain: each score divided by the sum. Softmax: each e^score divided by their sum${temperature === 1 ? '' : '; in the last row the scores are divided by the temperature T first'}.`,
+    help: `Plain: each score divided by the sum. Softmax: each e^score divided by their sum; colours end at ±1${temperature === 1 ? '' : '; in the last row the scores are divided by the temperature T first'}.`,
     ...mapChart(
       {
         values: rows.map(({ values }) => values),

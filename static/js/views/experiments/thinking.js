@@ -34,16 +34,17 @@ function finding({ arrays }) {
   const tokens = numbersIn(arrays.majority_tokens.data);
   const right = numbersIn(arrays.majority_right.data);
   const last = right.length - 1;
-  const adaptive = nearest(numbersIn(arrays.adaptive_right.data), right[last]);
+  const adaptive = shownBound(arrays);
+  const problems = arrays.question.data.length;
   const search = arrays.best_first_right
     ? ` By its settings best-first search has ${between(arrays.best_first_right)}, beam search ${between(arrays.beam_right)}.`
     : ' The search goes on.';
   return (
-    `One chain of ${amount(tokens[0])} tokens is right for ${percent(right[0], 0)} of ${counted(arrays.question.data.length, 'problem')}; the vote of ${last + 1} chains, ` +
+    `One chain of ${amount(tokens[0])} tokens is right for ${percent(right[0], 0)} of ${counted(problems, 'problem')}; the vote of ${last + 1} chains, ` +
     `${amount(tokens[last])} tokens, for ${percent(right[last], 0)}, and a right one is among them for ${percent(arrays.any_right.data[last], 0)}. ` +
     `The answer that the model finds the most probable of them is right for ${percent(arrays.probable_right.data[last], 0)}. ` +
-    `Stopping when the model is sure gives ${percent(arrays.adaptive_right.data[adaptive], 0)} with ${amount(arrays.adaptive_tokens.data[adaptive])} tokens.${judged(arrays)}${search} ` +
-    `Differences of one or two problems, ${percent(2 / arrays.question.data.length, 0)}, are noise.`
+    `Stopping above a probability of ${arrays.bound.data[adaptive]} gives ${percent(arrays.adaptive_right.data[adaptive], 0)} with ${amount(arrays.adaptive_tokens.data[adaptive])} tokens.${judged(arrays)}${search} ` +
+    `With ${counted(problems, 'problem')} each share is uncertain by ±${Math.round(100 * marginOf(right[last], problems))} points; more problems make it surer.`
   );
 }
 
@@ -55,7 +56,7 @@ function judged({ preferred, n_pairs: pairs }) {
   if (!preferred) return '';
   return pairs.data < FEW_PAIRS
     ? ` With ${counted(pairs.data, 'pair')} of a right and a wrong chain nothing can be said of the value head.`
-    : ` In this run the value head prefers the right of two chains in ${percent(preferred.data, 0)} of ${counted(pairs.data, 'pair')}.`;
+    : ` In this run the value head prefers the right of two chains in ${percent(preferred.data, 0)} of ${counted(pairs.data, 'pair')}; so few scatter widely.`;
 }
 
 /** @param {Arrays[string]} shares @returns {string} */
@@ -64,10 +65,25 @@ function between({ data }) {
   return least === most ? most : `${least} to ${most}`;
 }
 
-/** @param {number[]} list @param {number} aim @returns {number} the first of the nearest */
-function nearest(list, aim) {
-  const away = list.map((value) => Math.abs(value - aim));
-  return away.indexOf(Math.min(...away));
+/** Return the half width of the 95 % interval of a share. @param {number} share @param {number} count */
+function marginOf(share, count) {
+  return 1.96 * Math.sqrt((share * (1 - share)) / count);
+}
+
+/** The bound of adaptive voting whose chains are drawn. */
+const SHOWN_BOUND = 0.2;
+
+/** @param {Arrays} arrays @returns {number} its place */
+function shownBound({ bound }) {
+  return Math.max(0, bound.data.indexOf(SHOWN_BOUND));
+}
+
+/** Return a chain with what is right. @param {string} question `16*67=` @param {string} chain */
+function chainOf(question, chain) {
+  const [first, second] = question.match(/\d+/g)?.map(Number) ?? [];
+  const right = first * second;
+  const isRight = Number(chain.split('=').at(-1)) === right;
+  return `${question}${chain} (${isRight ? 'right' : `wrong: it is ${right}`})`;
 }
 
 /** @param {Result} result @returns {Picture[]} */
@@ -102,7 +118,7 @@ function tokensChart(arrays, size) {
   const curves = [
     ...curve('beam', 'beam', { stroke: palette.key, width: 0 }), // settings, and no path
     ...curve('best_first', 'best first', { stroke: palette.query, width: 0 }),
-    ...curve('majority', 'majority', {}),
+    ...curve('majority', 'vote', {}),
     ...curve('probable', 'probability', { stroke: palette.muted, dash: 'dot' }, 'majority'),
     ...curve('adaptive', 'adaptive', { stroke: warm(palette), width: 3 }),
   ];
@@ -118,7 +134,7 @@ function tokensChart(arrays, size) {
   return {
     title: 'Right answers by the tokens spent',
     summary: 'The share of right answers by tokens written, for five ways to spend them.',
-    help: `All tokens count, also those of chains and steps that are dropped; the scale is logarithmic. A chain for ${arrays.question.data[0]} ${arrays.first_chain.data}`,
+    help: `All tokens count, also those of chains and steps that are dropped; the scale is logarithmic. Dots of beam and best first are settings. A sampled chain: ${chainOf(arrays.question.data[0], arrays.first_chain.data)}.`,
     ...chart(
       {
         x: log('tokens for a problem', { ticks: [10, 20, 50, 100, 200, 500] }),
@@ -174,12 +190,9 @@ function anyChart(arrays, size) {
   };
 }
 
-/** The bound of adaptive voting whose chains are drawn. */
-const SHOWN_BOUND = 0.2;
-
 /** @param {Arrays} arrays @param {Size} size */
 function chainsChart(arrays, size) {
-  const at = Math.max(0, arrays.bound.data.indexOf(SHOWN_BOUND));
+  const at = shownBound(arrays);
   const used = numbersIn(arrays.adaptive_chains.data[at]);
   const most = arrays.n_chains.data.length;
   const data = Array.from({ length: most }, (_, index) => ({
