@@ -69,7 +69,7 @@ MOST_LINES = {
     "model/attention": 1_300,
     "model/foreign": 7_800,
     "model/lab": 22_950,
-    "static/js": 47_200,
+    "static/js": 47_300,
     "static/js/views": 20_400,
 }
 # The visualizer imports nothing of the lab, but for the experiments and the tasks, which it serves;

@@ -257,6 +257,7 @@ def _attend(
     scores = queries @ keys.T / (math.sqrt(keys.shape[1]) if is_scaled else 1.0)
     weights = attention_weights(torch.from_numpy(scores)).numpy()
     context = weights @ values
+    context[np.abs(context) < 1e-12] = 0.0  # of values that cancel, rounding is left
     return {
         "queries": queries,
         "keys": keys,
