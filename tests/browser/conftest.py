@@ -182,6 +182,7 @@ class Reader:
             "#notice:not([hidden]), #empty:not([hidden])",
             state="attached",
         )
+        self.page.wait_for_selector("#main[aria-busy=false]")  # a notice may say that it waits
         self.page.evaluate(NEXT_TASK)
 
     def choose_view(self, view):

@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 from playwright.sync_api import expect
 
@@ -131,6 +132,8 @@ def test_a_button_that_changes_the_view_brings_it_into_sight(visit):
 
 
 KEYS = "The keys to the cabinet"
+WORDS = ([1], [2, 3], [4], [5], [6, 7])
+"""Its tokens by word; 0 is `<s>`."""
 NUMBER = "#next .next-word.is-chosen .next-number"
 # The controls on the screen: buttons, links and fields.
 CONTROLS = """() => [...document.querySelectorAll(
@@ -220,18 +223,27 @@ def test_a_cause_opens_its_head_at_the_word_that_it_reads(reader, ask):
     reader.open()
     causes = reader.page.locator(".next-cause")
     causes.first.wait_for()
-    by_head = ask(
+    attribution = ask(
         "trace",
         text=KEYS,
         capture=[],
         analyses=["logit_attribution"],
         logit_difference={"position": len(reader.chips) - 1},
-    )["analyses"]["logit_attribution"]["self_attention.heads"]["data"]
+    )["analyses"]["logit_attribution"]
+    by_key = np.array(attribution["self_attention.keys"]["data"])
+    totals = np.array(attribution["self_attention.heads"]["data"])
+
+    def of_word(layer, head):
+        """Return what a head says of the word that it reads most, or all where it reads <s>."""
+        key = int(by_key[layer, head].argmax())
+        word = next((word for word in WORDS if key in word), None)
+        return by_key[layer, head, word].sum() if word else totals[layer, head]
+
     told = [re.search(r"layer (\d+), head (\d+)", text) for text in causes.all_text_contents()]
     heads = [tuple(map(int, match.groups())) for match in told if match]
     ranked = sorted(
-        ((layer, head) for layer in range(len(by_head)) for head in range(len(by_head[0]))),
-        key=lambda at: -by_head[at[0]][at[1]],
+        ((layer, head) for layer in range(len(totals)) for head in range(len(totals[0]))),
+        key=lambda at: -of_word(*at),
     )
     assert heads == ranked[: len(heads)]
     layer, head = heads[-1]

@@ -36,7 +36,7 @@ def test_another_key_is_worked_out_by_a_click_on_its_bar(reader):
 def test_a_path_by_keys_to_a_cell_and_to_its_why(reader):
     reader.open(text=TEXT, model="plain", layer=LAYER, head=HEAD)
     reader.page.locator('#view-list [aria-current="true"]').focus()
-    reader.page.keyboard.press("Tab")
+    reader.page.keyboard.press("ArrowRight")
     reader.page.keyboard.press("Enter")
     expect(reader.page.locator("#title-why")).to_be_focused()
     reader.wait_until_drawn()
