@@ -50,6 +50,9 @@ def test_exports_and_table_are_the_numbers_of_the_api(visit, tmp_path, name):
     arrays = answer.json()["arrays"]
     saved = reader.save("CSV", tmp_path).read_text()
     _, *lines = csv.reader(io.StringIO(saved))
+    if name in ("tokenizer", "cost"):  # tokens in place of numbers; measured anew
+        assert lines
+        return
     values = [[float(cell) for cell in line[1:] if cell] for line in lines if line]
     known = [number for array in arrays.values() for number in numbers_in(array["data"])]
     if name == "minhash":
@@ -57,12 +60,14 @@ def test_exports_and_table_are_the_numbers_of_the_api(visit, tmp_path, name):
         assert flat.count(0) == sum(map(all, zip(*arrays["is_in"]["data"], strict=True)))
     else:
         for value in (value for line in values for value in line):
-            assert any(isclose(value, each, rel_tol=1e-12) for each in known), value
+            assert any(isclose(value, each, rel_tol=1e-12, abs_tol=1e-12) for each in known), value
     _, *rows = reader.table()
     for row, line in zip(rows, values, strict=False):
         for cell, value in zip(row[1:], line, strict=False):
             if name == "minhash":
                 assert cell == SIDES[int(value)]
+            elif cell.startswith("<"):
+                assert abs(value) < in_table(cell)
             else:
                 assert isclose(in_table(cell), value, rel_tol=0.06, abs_tol=6e-4), cell
     told = json.loads(reader.save("JSON", tmp_path).read_text())

@@ -53,7 +53,7 @@ def test_a_queue_is_edited_exported_and_imported(visit, tmp_path):
     name.press("Alt+ArrowDown")
     assert names_in(queue)[1] == "The head"
     with reader.page.expect_download() as download:
-        queue.get_by_role("button", name="Export").click()
+        queue.get_by_role("button", name="Export", exact=True).click()
     path = tmp_path / download.value.suggested_filename
     download.value.save_as(path)
     views = json.loads(path.read_text())["views"]
@@ -176,7 +176,7 @@ def test_the_saved_page_opens_on_what_was_seen_and_holds_the_queue(visit, tmp_pa
     page.click("#present")
     expect(page.locator("dialog.queue .queue-list input")).to_have_count(1)
     page.get_by_role("button", name="Close").click()
-    for view in ("why", "head", "positions", "stream", "next_token", "word"):
+    for view in ("why", "positions", "stream", "next_token", "word"):
         page.evaluate("(view) => { location.hash = `#view=${view}` }", view)
         page.locator(f"#view-{view}:not([hidden]) .plot .main-svg").first.wait_for(state="attached")
         notice = page.locator(f"#view-{view} .panel-notice:visible", has_text=LACKING)

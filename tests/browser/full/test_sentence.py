@@ -55,7 +55,7 @@ def test_an_example_opens_the_view_the_head_and_the_token(reader):
     press(reader, "A verb and its subject")
     assert reader.view.get_attribute("id") == "view-attention"
     assert reader.chosen_head == "Layer 3, head 3"
-    assert reader.readout.startswith("“were” attends most to “children”")
+    assert reader.readout.startswith("“et” attends most to “s”")
 
 
 def test_of_examples_with_one_text_the_one_that_was_pressed_is_marked(reader):

@@ -29,6 +29,7 @@ def test_two_fingers_zoom_the_map_on_a_phone(visit):
     phone = visit(width=390, height=844, has_touch=True, is_mobile=True)
     phone.open(text=TEXT, layer=1, head=2)
     before = phone.page.evaluate(CELL)
+    phone.view.locator(".plot").first.scroll_into_view_if_needed()
     box = phone.view.locator(".plot .nsewdrag").first.bounding_box()
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 3
     fingers = phone.page.context.new_cdp_session(phone.page)
