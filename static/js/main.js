@@ -234,7 +234,8 @@ function openChapters(act) {
 /** Return the trace and the drawing that are shared; null: nothing was read yet. */
 function sharedNow() {
   const { trace } = reader;
-  return trace && { trace, figure: { grid: stage.grid ?? {} } };
+  const grid = stage.grid ?? {};
+  return trace && { trace, figure: { grid, held: stage.grid?.held } };
 }
 
 /** Show the facts about the model, when they changed and are in sight. */

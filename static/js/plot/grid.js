@@ -9,7 +9,7 @@ import { letteringOf } from './scales.js';
 /**
  * @import { Side } from '../data/attention.js'
  * @import { Call, Made } from '../data/request_code.js'
- * @import { Edit, Matrix } from '../data/trace.js'
+ * @import { Ask, Edit, Matrix, Trace } from '../data/trace.js'
  * @import { Patch } from '../state/state.js'
  * @import { Lettering } from './figure.js'
  * @import { Hits, Mark, Plan } from './marks/mark.js'
@@ -59,6 +59,7 @@ import { letteringOf } from './scales.js';
  * @property {(row: number, column: number) => Float64Array|null} [tint] of a cell, if it is not its row’s
  * @property {Shown} [rest] while nothing is pointed at
  * @property {Partial<Record<Side, [number, number][]>>} [parts] the tokens of a long text that are drawn; the first part is brought into sight
+ * @property {{ask: Ask, trace: Trace}[]} [held] the answers that a saved page of a long text takes as they are
  * @property {number} [ceiling] the value at the top of the colour scale
  * @property {boolean} [isSigned] zero is in the middle of the colour scale
  */

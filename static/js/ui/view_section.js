@@ -204,6 +204,7 @@ export function createViewSection(entry, handlers) {
           const { panel } = panels[index];
           guarded(panel, () => {
             const figure = view.figure(trace, { ...whole, ...request.state, width: panel.width() });
+            if (figure.grid && figure.held) figure.grid.held = figure.held;
             grid ??= figure.grid ?? null;
             const drawing = panel.show(trace, figure, {
               cards: state.cards,

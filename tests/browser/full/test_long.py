@@ -66,6 +66,8 @@ def test_a_file_that_is_chosen_opens_the_overview_and_is_dragged(reader_of_book)
 
 
 def test_a_long_text_is_saved_with_the_numbers_of_its_rows(reader_of_book, new_context, tmp_path):
+    live = reader_of_book.page.locator("#view-long .plot-drawing")
+    expect(live).to_contain_text("Entropy", timeout=60_000)  # it comes after the first maps
     path = reader_of_book.save_page(tmp_path)
     page = new_context(offline=True).new_page()
     page.goto(path.as_uri())
