@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
@@ -31,19 +31,24 @@ KINDS = {"cell": "cell", "number": "number", "token": "choice", "bar": "choice",
 """The kind of outcome that a question is answered by."""
 
 
+class Fault(NamedTuple):
+    """The line of a fault in the file, and what it is."""
+
+    line: int
+    said: str
+
+
 @dataclass
 class Finding:
     """The result of one step: its faults, and the right answer of its question."""
 
     step: Step
-    faults: list[str] = field(default_factory=list)
-    lines: dict[str, int] = field(default_factory=dict)
+    faults: list[Fault] = field(default_factory=list)
     right: str = ""
 
     def add(self, fault: str, line: int) -> None:
-        """Add a fault of a line that is not the step's."""
-        self.faults.append(fault)
-        self.lines[fault] = line
+        """Add a fault that is in a line of the file."""
+        self.faults.append(Fault(line, fault))
 
 
 @cache
@@ -79,8 +84,10 @@ class Checker:
         for step in chapter.steps:
             finding = Finding(step)
             if step is chapter.steps[0]:
-                finding.faults += _faults_of_next(chapter, others)
-            finding.faults += self._faults_of_opens(step, step.opens)
+                for fault in _faults_of_next(chapter, others):
+                    finding.add(fault, step.line)
+            for fault in self._faults_of_opens(step, step.opens):
+                finding.add(fault, step.line)
             if step.then is not None:
                 for fault in self._faults_of_opens(step, step.then):
                     finding.add(f"then: {fault}", step.question_line)

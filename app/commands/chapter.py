@@ -110,9 +110,7 @@ def check_command(
             show(f"{each.id}: {each.title}")
             others = [other for other in known if other.id != each.id]
             for finding in checker.check(each, others):
-                for fault in finding.faults:
-                    line = finding.lines.get(fault, finding.step.line)
-                    problems.append(f"{each.id}.md, line {line}: {fault}")
+                problems += [f"{each.id}.md, line {line}: {said}" for line, said in finding.faults]
                 right = f"   {finding.right}" if finding.right else ""
                 show(f"  {'—' if finding.faults else '✓'} {finding.step.title}{right}")
         for problem in problems:

@@ -8,7 +8,7 @@ Shared scores are symmetric, and of any two tokens one scores itself at least as
 direction: each of six tokens has to find the next one in a circle.
 
 The loss of that task is convex in W·Wᵀ, and turning or mirroring the circle does not change it. So
-the best W·Wᵀ is its own mean over all turns, sᵢⱼ depends on the distance of i and j alone, and its
+the best W·Wᵀ is its own mean over all turns, sᵢⱼ depends only on the distance of i and j, and its
 eigenvectors are those of a circle. The best has one eigenvalue, that of the first harmonic: tokens
 on a circle, sᵢⱼ = r²·cos(π(i − j)/3). `least_loss` is the least of these over r.
 """
@@ -366,14 +366,13 @@ EXPERIMENT = Experiment(
         ),
     },
     see="With one matrix W a token asks, is found and answers by the same vector. The score of a "
-    "pair is then the same both ways, whoever asks, and of two tokens at least one scores "
-    "itself higher than the other. With three matrices “it” can ask for a thing, and “animal”"
-    " can be found as one without asking for one. A query and a key could do that alone; the "
-    "value is what the answer is made of. In the library a shelf is found by its label, and "
-    "books come back: with one matrix the question itself does. All these matrices are "
-    "written by hand. In the task at the end, matrices are trained: each of six tokens in a "
-    "circle has to find the next one. A shared matrix cannot learn it, however long it is "
-    "trained.",
+    "pair is then the same both ways, and of two tokens at least one scores itself higher "
+    "than the other. With three matrices “it” can ask for a thing, and “animal” can be found "
+    "as one without asking for one. For that a query and a key would be enough; the value is "
+    "what the answer is made of. In the library a shelf is found by its label, and books come"
+    " back: with one matrix the question itself does. All these matrices are written by hand."
+    " In the task at the end, matrices are trained: each of six tokens in a circle has to "
+    "find the next one. A shared matrix cannot learn it, however long it is trained.",
     field="Almost every model keeps three projections. What is shared is shared between heads: "
     "grouped-query attention gives several query heads one key and one value, and multi-head "
     "latent attention makes keys and values from one small vector. The Reformer shared queries "

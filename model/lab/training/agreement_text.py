@@ -182,7 +182,7 @@ def sentences(
     Args:
         seed: decides every sentence.
         ends: what may follow *was* and *were*, of `ends_of`; in half of the sentences.
-        found: further nouns, singular and plural, of `nouns_of`; half of all nouns.
+        found: more nouns, singular and plural, of `nouns_of`; half of all nouns.
     """
     draw = random.Random(seed)
     words = Words(_nouns(LIVING), _nouns(THINGS), ends or {}, found)
@@ -225,7 +225,7 @@ def ends_of(documents: Sequence[str]) -> dict[str, list[str]]:
 def nouns_of(documents: Sequence[str], least: int = 5) -> list[tuple[str, str]]:
     """Find nouns that texts have in both numbers, those for tests left out.
 
-    A noun stands between *a* or *an* and a stop, a verb or a preposition, and its plural on *s*
+    A noun is between *a* or *an* and a stop, a verb or a preposition, and its plural on *s*
     after a determiner, each at least `least` times.
     """
     single: Counter[str] = Counter()

@@ -240,8 +240,11 @@ def other_files(folder: Path) -> list[Path]:
     """Return the files below a folder that `corpus_files` leaves out, without hidden ones."""
     places = (Path(place, name) for place, _, names in os.walk(folder) for name in names)
     others = [path for path in places if bare_suffix(path) not in KINDS]
-    hidden = [path for path in others if any(part.startswith(".") for part in path.parts)]
-    return sorted(set(others) - set(hidden))
+    return sorted(
+        path
+        for path in others
+        if not any(part.startswith(".") for part in path.relative_to(folder).parts)
+    )
 
 
 def _files_below(folder: Path) -> list[Path]:

@@ -50,7 +50,7 @@ def test_exports_and_table_are_the_numbers_of_the_api(visit, tmp_path, name):
     arrays = answer.json()["arrays"]
     saved = reader.save("CSV", tmp_path).read_text()
     _, *lines = csv.reader(io.StringIO(saved))
-    if name in ("tokenizer", "cost"):  # tokens in place of numbers; measured anew
+    if name in ("tokenizer", "cost"):  # one has tokens as numbers, the other is measured again
         assert lines
         return
     values = [[float(cell) for cell in line[1:] if cell] for line in lines if line]

@@ -34,7 +34,7 @@ import { choice } from '../../ui/controls.js';
  */
 
 export const STANDARD_EDGES = 30;
-export const N_PAIRS = 32;
+const N_PAIRS = 32;
 
 const MAPS = [
   { id: 'parts', title: 'Parts', help: 'The parts of the model, all tokens together' },
@@ -184,7 +184,8 @@ export function wordsOf(trace, state) {
 }
 
 /**
- * Return a word as a token of the middle of a sentence; a dot in its place begins one without a space.
+ * Return a typed word as a token: one that begins with a letter gets a space before it, and so does
+ * anything after the sign for a space, `·`.
  * @param {string|undefined} typed
  * @returns {string|null} null: none was typed
  */

@@ -110,6 +110,12 @@ function pictures(result) {
   ];
 }
 
+/** Return the axes of a map of all pairs of tokens. @param {string[]} tokens */
+function pairsOf(tokens) {
+  const titles = { rows: 'query', columns: 'key' };
+  return { rows: tokens, columns: tokens, titles, isSlanted: true, cell: 30 };
+}
+
 /** @param {Result} result @param {number} variant @param {Size} size */
 function weightsMap(result, variant, size) {
   const { arrays } = result;
@@ -126,17 +132,13 @@ function weightsMap(result, variant, size) {
     ...mapChart(
       {
         values,
-        rows: tokens,
-        columns: tokens,
-        titles: { rows: 'query', columns: 'key' },
-        isSlanted: true,
+        ...pairsOf(tokens),
         scale: { bottom: 0, top: 1, colours: sequential(size.palette.theme) },
         quantity: 'attention weight',
         format: (value) => share(value, 3),
         text: (row, column) => share(values[row][column], 2),
         say: (row, column) =>
           `“${tokens[row]}” attends to “${tokens[column]}”, score ${decimal(scores[row][column], 2)}`,
-        cell: 30,
         cursor: {
           picked: { row: askedIn(result), column: largest(values[askedIn(result)]) },
           chooseHint: 'Enter follows the token of the row.',
@@ -159,20 +161,16 @@ function scoresMap({ arrays }, variant, size) {
     summary: `The scores of every pair of tokens with ${NAMES[variant]}, before the softmax.`,
     help:
       variant === 0
-        ? 'Before the softmax, which makes each row sum to 1. A pair has one score, whoever asks.'
+        ? 'Before the softmax, which makes each row sum to 1. The score of a pair is the same both ways.'
         : 'Before the softmax. What one token finds in another, the other need not find in it.',
     ...mapChart(
       {
         values,
-        rows: tokens,
-        columns: tokens,
-        titles: { rows: 'query', columns: 'key' },
-        isSlanted: true,
+        ...pairsOf(tokens),
         scale: { bottom: -most, top: most, colours: diverging(size.palette.theme) },
         quantity: 'score',
         format: (value) => decimal(value, 3),
         text: (row, column) => decimal(values[row][column], 2),
-        cell: 30,
       },
       size,
     ),

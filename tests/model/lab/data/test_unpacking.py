@@ -143,9 +143,11 @@ def test_a_document_that_is_too_long_is_left_out_up_to_the_next(tmp_path, monkey
 
 
 def test_a_folder_says_which_files_have_another_ending(tmp_path):
-    (tmp_path / "a.txt").write_text("Once upon a time.\n")
-    (tmp_path / "scan.pdf").write_bytes(b"%PDF")
-    (tmp_path / ".hidden").write_text("x")
+    folder = tmp_path / ".data"  # a folder that is named is not hidden
+    folder.mkdir()
+    (folder / "a.txt").write_text("Once upon a time.\n")
+    (folder / "scan.pdf").write_bytes(b"%PDF")
+    (folder / ".hidden").write_text("x")
     dropped = []
-    assert len(list(stream_documents([tmp_path], drop=dropped.append))) == 1
+    assert len(list(stream_documents([folder], drop=dropped.append))) == 1
     assert [(each.path.name, each.kind) for each in dropped] == [("scan.pdf", "other_ending")]

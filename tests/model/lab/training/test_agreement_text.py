@@ -107,3 +107,26 @@ def test_sentences_stand_before_a_share_of_the_paragraphs() -> None:
     assert 0.6 < len(few) / (0.03 * 2001) < 1.4
     before_blank = [line for line, after in pairwise(lines) if after == "\n"]
     assert not taught & {line.rstrip("\n") for line in before_blank}, "each opens a paragraph"
+
+
+def test_nouns_of_texts_have_both_numbers_and_are_not_measured() -> None:
+    text = "She had a lantern, and the lanterns shone. He saw a king, the kings, a lamp.\n"
+
+    assert agreement.nouns_of([text] * 5) == [("lantern", "lanterns")]
+    assert agreement.nouns_of([text] * 4) == []
+
+
+def test_varied_sentences_have_no_word_of_the_measurement() -> None:
+    found = [("lantern", "lanterns")]
+    text = " ".join(islice(agreement.sentences(0, None, found), COUNT)).lower()
+    measured = {*chain.from_iterable(NOUNS), *chain.from_iterable(agreement.test_nouns())}
+    words = set(re.findall(r"\w+", text))
+    taught = [*agreement.PREPOSITIONS, *agreement.RARE_PREPOSITIONS]
+
+    assert {noun for pair in NOUNS for noun in pair} <= {
+        noun for pair in agreement.MEASURED for noun in pair
+    }
+    assert {"lantern", "lanterns"} <= words
+    assert measured & words == {"house"}  # in "in the house of", as the card says
+    assert not {each.replace("_", " ") for each in taught} & set(UNSEEN_PREPOSITIONS)
+    assert " on the edge of " not in text
