@@ -199,11 +199,6 @@ class Step(Answer):
     question_line: int = Field(description="The line of the question, or that of the step.")
     claim_lines: list[int] = Field(description="The line of each claim.")
 
-    @property
-    def places(self) -> list[Opens]:
-        """The places that the step opens: its own, and what follows its question."""
-        return [self.opens] if self.then is None else [self.opens, self.then]
-
 
 class FrontMatter(Request):
     """The YAML at the top of a chapter's file."""

@@ -115,15 +115,14 @@ class Answers:
         )
         steps = (
             Reading(
-                opens.model or self.registry.default,
-                opens.text,
-                opens.target,
-                is_whole=opens.view in SHOWS_VECTORS,
+                step.opens.model or self.registry.default,
+                step.opens.text,
+                step.opens.target,
+                is_whole=step.opens.view in SHOWS_VECTORS,
             )
             for chapter in chapters
             for step in chapter.steps
-            for opens in step.places
-            if opens.text is not None
+            if step.opens.text is not None
         )
         merged: dict[tuple[str, str, str | None], Reading] = {}
         for each in chain(examples, texts, steps):

@@ -156,8 +156,7 @@ def _fill(folder: Folder, plan: Plan, chapters: list[Chapter], answers: Answers)
     for chapter in chapters:
         held = {"chapter": _in_site(chapter), "outcomes": answers.outcomes(chapter)}
         files[f"/api/v1/chapters/{chapter.id}"] = folder.keep("chapter", orjson.dumps(held))
-    steps = [step for chapter in chapters for step in chapter.steps]
-    opened = [opens for step in steps for opens in step.places]
+    opened = [step.opens for chapter in chapters for step in chapter.steps]
     for experiment in all_experiments().values():
         content = orjson.dumps(answers.experiment(experiment, opened))
         files[f"/api/v1/experiments/{experiment.id}"] = folder.keep("experiment", content)
@@ -192,11 +191,10 @@ def _in_site(chapter: Chapter) -> Members:
     """Return a chapter whose steps open the pages of the site."""
     members = chapter.model_dump(mode="json")
     for step in members["steps"]:
-        for name in ("link", "then_link"):
-            if step[name] is not None:
-                path, _, state = step[name].partition("#")
-                page = "experiments.html" if path == "/experiments" else "index.html"
-                step[name] = f"{page}#{state}"
+        path, _, state = step["link"].partition("#")
+        page = "experiments.html" if path == "/experiments" else "index.html"
+        step["link"] = f"{page}#{state}"
+        step["then_link"] = None  # what follows an answer is another pass
     return members
 
 

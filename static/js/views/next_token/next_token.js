@@ -36,7 +36,8 @@ export const nextToken = {
   terms: [...PROBABILITY, ...TERMS],
   wording,
   asks: (trace, state) => (isWritable(trace) ? asksSampled('next_token', state) : {}),
-  controls: (trace, state) => (isWritable(trace) ? sliders('next_token', state) : []),
+  controls: (trace, state) =>
+    isWritable(trace) && !state.isSaved ? sliders('next_token', state) : [], // they ask a server
   arrangement: 'many',
   panels,
   figure,
