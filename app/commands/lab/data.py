@@ -146,8 +146,8 @@ def quality(
     good: Annotated[
         list[Path] | None,
         option(
-            "Train on these as good documents; without bad ones, these are made from them: "
-            "shuffled, cut off, mixed with boilerplate, badly scanned, repeated. Repeatable.",
+            "Train on these as good documents; without bad ones, these are made from them, "
+            "damaged in nine ways: shuffled words, lost spaces, HTML and others. Repeatable.",
             "FILE",
         ),
     ] = None,
@@ -168,7 +168,7 @@ def quality(
 ) -> None:
     """Drop documents that a classifier finds bad, by counts of words, sentences and repeats.
 
-    The classifier that ships knows stories, and the five kinds of damage that --bad names. Train
+    The classifier that ships knows stories, and the nine kinds of damage that --good names. Train
     one on your own documents with --labelled, or --good and --bad: a fifth of them is held out to
     measure it.
     """

@@ -137,16 +137,54 @@ def _log_rate(pattern: re.Pattern[str]) -> Callable[[Text], float]:
     return measure
 
 
+# The most frequent function words of English (Gopher asks for two of the first eight).
+_FREQUENT = "the be to of and that have with a in it he was his you as for had she her on at is"
+_STOP_WORDS = frozenset([*_FREQUENT.split(), "said", "they", "him", "i", "but", "not", "all", "so"])
+_MORE_SMALL_WORDS = (
+    "are were this from or by my me we if then there what when up out them no who will would do "
+    "did into could your their its an like just now down how than which has been more about"
+)
+_SMALL_WORDS = {word for word in _STOP_WORDS if len(word) > 1} | set(_MORE_SMALL_WORDS.split())
+# They look like a small word and another one.
+_COMPOUND_WORDS = (
+    "actor afternoon another anybody anyhow anymore anyone anything became because become "
+    "becoming before began begin behave behind behold believe belong beloved below beside besides "
+    "cannot downhill downstairs downward everybody everyone everything father forever forget "
+    "forgetting forgive forgot forgotten forward handsome heron herself himself however indeed "
+    "indoors inlet inside instead intend into invite island itself lookout maybe myself nearby "
+    "nobody nothing notice nowhere often onto outdoor outdoors outside rather sailor shell "
+    "somebody somehow someone something sometime sometimes somewhat somewhere themselves there "
+    "thereby throughout today together tonight toward towards until uphill upon upright upset "
+    "upside upstairs upward upwards whatever whenever whereas whoever within without"
+)
+_COMPOUNDS = frozenset(_COMPOUND_WORDS.split())
+
+
+def _joined_words(text: Text) -> float:
+    """Return log(1 + words of a thousand that are a small word and another one of the text)."""
+    known = set(text.lower)
+    n_joined = sum(
+        len(word) >= 5
+        and word not in _COMPOUNDS
+        and any(_is_pair(word[:place], word[place:], known) for place in range(2, len(word) - 1))
+        for word in text.lower
+    )
+    return math.log1p(1_000 * n_joined / max(1, len(text.words)))
+
+
+def _is_pair(first: str, second: str, known: set[str]) -> bool:
+    """Return True if one is a small word and the other one occurs; "walkin" is no pair."""
+    return (first in _SMALL_WORDS and second in known) or (
+        second in _SMALL_WORDS and second != "in" and first in known
+    )
+
+
 def _long_words(text: Text) -> float:
     """Return log(1 + letters of long words in a thousand letters)."""
     n_letters = sum(map(len, text.words))
     n_long = sum(len(word) for word in text.words if len(word) > _LONG)
     return math.log1p(1_000 * n_long / max(1, n_letters))
 
-
-# The most frequent function words of English (Gopher asks for two of the first eight).
-_FREQUENT = "the be to of and that have with a in it he was his you as for had she her on at is"
-_STOP_WORDS = frozenset([*_FREQUENT.split(), "said", "they", "him", "i", "but", "not", "all", "so"])
 
 FEATURES: dict[str, Callable[[Text], float]] = {
     "words (log)": lambda text: math.log1p(len(text.words)),
@@ -179,6 +217,7 @@ FEATURES: dict[str, Callable[[Text], float]] = {
     "tags and entities (log)": _log_rate(_HTML),
     "marks without a space (log)": _log_rate(_JOINED),
     "letters of long words (log)": _long_words,
+    "words run together (log)": _joined_words,
 }
 """Every feature of a text, in the order of the classifier; all are finite, also of no text."""
 
