@@ -59,6 +59,8 @@ def mask_tokens(
     generator: torch.Generator,
     share: float,
     special_ids: Collection[int],
+    often_ids: Collection[int] = (),
+    often_share: float = 0.0,
 ) -> Masked:
     """Choose tokens of every row and hide them.
 
@@ -76,8 +78,14 @@ def mask_tokens(
         generator: the source of randomness, on the device of `ids`.
         share: the share of maskable tokens to choose, in (0, 1].
         special_ids: tokens that are never drawn at random; the mask token is always among them.
+        often_ids: tokens that are chosen more often, each with the probability `often_share`.
+        often_share: in [0, 1].
     """
     is_chosen = _choose(is_maskable, share, generator)
+    if often_ids:
+        is_often = torch.isin(ids, torch.tensor(list(often_ids), device=ids.device)) & is_maskable
+        luck = torch.rand(ids.shape, generator=generator, device=ids.device)
+        is_chosen |= is_often & (luck < often_share)
     # Mask, replace or keep each chosen token.
     draw = torch.rand(ids.shape, generator=generator, device=ids.device)
     ordinary = _ordinary_ids(vocab_size, {mask_id, *special_ids}).to(ids)
@@ -111,7 +119,8 @@ class FillConfig:
 
     ``lengths`` are the tokens of a row after the start token; each step takes the next length.
     ``batch_tokens`` are the tokens of a batch, ``share`` is the share of masked tokens, and the
-    last ``held_out`` rows of the longest length are for validation.
+    last ``held_out`` rows of the longest length are for validation. ``words`` are masked with the
+    probability ``words_share`` each: an encoder learns from a word only where it is masked.
 
     Raises:
         ValueError: a number is out of its range.
@@ -121,9 +130,12 @@ class FillConfig:
     batch_tokens: int = 6144
     share: float = 0.2
     held_out: int = 64
+    words: tuple[str, ...] = ()
+    words_share: float = 0.8
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "lengths", tuple(self.lengths))
+        for name in ("lengths", "words"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
         if not self.lengths or min(self.lengths) < 2:
             raise ValueError(f"lengths {list(self.lengths)} must name rows of two tokens or more")
         if self.batch_tokens < max(self.lengths):
@@ -132,6 +144,7 @@ class FillConfig:
             )
         require(self, "share", 0 < self.share <= 1, "be above 0 and at most 1")
         require(self, "held_out", self.held_out >= 1, "be at least 1")
+        require(self, "words_share", 0 <= self.words_share <= 1, "be from 0 to 1")
 
 
 class FillBatches:
@@ -146,7 +159,7 @@ class FillBatches:
 
     Raises:
         CorpusError: the corpus does not fill two of the longest rows.
-        ValueError: rows are longer than the model's context.
+        ValueError: rows are longer than the model's context, or a word is not one token.
     """
 
     def __init__(
@@ -164,6 +177,7 @@ class FillBatches:
         self.mask_id, self.vocab_size = tokenizer.mask_id, tokenizer.vocab_size
         self.start_id, self.end_id = tokenizer.start_id, tokenizer.end_id
         self.config, self.seed = config, seed
+        self.word_ids = [_word_id(word, tokenizer) for word in config.words]
         text = TextRows.cut(stream, length=longest, start_id=self.start_id, seed=seed)
         starts = text.hold_out(config.held_out)[1].starts
         self.held_out = stream.ids[starts[:, None] + torch.arange(longest)]
@@ -204,9 +218,19 @@ class FillBatches:
             is_maskable=(ids != self.start_id) & (ids != self.end_id),
             share=self.config.share,
             special_ids=(self.start_id, self.end_id),
+            often_ids=self.word_ids,
+            often_share=self.config.words_share,
             generator=generator,
         )
         return Batch(ids=masked.ids, targets=masked.targets, is_counted=masked.is_counted)
+
+
+def _word_id(word: str, tokenizer: Tokenizer) -> int:
+    """Return the token of a word within a sentence."""
+    (ids,) = tokenizer.encode_ids([f" {word}"])
+    if len(ids) != 1:
+        raise ValueError(f"words: {word!r} has {len(ids)} tokens; name words of one token")
+    return ids[0]
 
 
 def _batches(

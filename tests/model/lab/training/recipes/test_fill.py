@@ -1,5 +1,7 @@
 """The recipe `fill`: rows of several lengths with some tokens hidden, and which."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -213,3 +215,31 @@ def test_replacements_are_ordinary_tokens_all_of_them_equally_often():
     torch.testing.assert_close(counts, expected, rtol=0, atol=0.004)
     assert counts[0] == counts[11] == 0
     assert len(counts) == 12
+
+
+def test_words_are_masked_more_often_than_the_rest():
+    ids = text(500, 40)
+    is_maskable = ids > MASK
+    masked = mask_tokens(
+        ids,
+        mask_id=MASK,
+        vocab_size=VOCAB,
+        is_maskable=is_maskable,
+        generator=torch.Generator().manual_seed(0),
+        share=0.1,
+        special_ids=(START, END),
+        often_ids=[7, 9],
+        often_share=0.8,
+    )
+    is_often = (ids == 7) | (ids == 9)
+    # Either draw may choose such a token: 1 − 0.9 · 0.2.
+    assert masked.is_counted[is_often].double().mean().item() == pytest.approx(0.82, abs=0.05)
+    assert masked.is_counted[is_maskable & ~is_often].double().mean().item() == pytest.approx(
+        0.1, abs=0.01
+    )
+
+
+def test_a_word_of_several_tokens_is_refused(stream, masked_tokenizer):
+    config = replace(SMALL, words=("extraordinarily",))
+    with pytest.raises(ValueError, match="'extraordinarily' has"):
+        FillBatches(stream, masked_tokenizer, 18, config, seed=0)
