@@ -224,6 +224,8 @@ def _settings(
 def read_settings(assignments: Sequence[str]) -> dict[str, Any]:
     """Parse ``["loop.steps=10"]`` as ``{"loop": {"steps": 10}}``; values are YAML.
 
+    An empty value is empty text, not null: a shell removes the quotes of ``rows.separator=""``.
+
     Raises:
         ValueError: an assignment has no equals sign, or its value is not YAML.
     """
@@ -232,7 +234,8 @@ def read_settings(assignments: Sequence[str]) -> dict[str, Any]:
         name, is_there, value = assignment.partition("=")
         if not is_there:
             raise ValueError(f"{assignment!r} has no '='; write NAME=VALUE")
-        merge(settings, {name.strip(): _parse(value, f"the value of {name.strip()}")})
+        parsed = _parse(value, f"the value of {name.strip()}") if value.strip() else ""
+        merge(settings, {name.strip(): parsed})
     return settings
 
 

@@ -350,6 +350,8 @@ def test_a_resumed_run_keeps_what_was_written_on_the_card(corpus, monkeypatch):
         ("1e-3", 0.001),
         ("{n_experts: 4}", {"n_experts": 4}),
         ("e5", "e5"),
+        ("", ""),
+        ("null", None),
     ],
 )
 def test_a_value_is_read_as_yaml(written, value):
