@@ -18,6 +18,7 @@ import { withoutNulls } from './trace.js';
  * @property {string} path `/api/v1/trace`
  * @property {(Ask & Record<string, unknown>)|null} [body] of a POST; none: the call is a GET
  * @property {{label: string, help: string, type: string, ending: string}[]} [files] other media types in which the API answers it, to save
+ * @property {Call} [changed] the call behind what the words say of a change, such as a cut
  */
 
 const TRACE = '/api/v1/trace';
@@ -37,10 +38,15 @@ export function callOf({ asked }, { request = {}, call }) {
 /**
  * @param {Trace} trace the page's
  * @param {Grid} grid of a drawing
- * @returns {Call[]} the call, and after it that of the pass it is compared with
+ * @returns {Call[]} the call, and after it that of a change, or of the pass it is compared with
  */
 export function callsOf(trace, grid) {
-  return [callOf(trace, grid), ...(grid.before ? [callOf(trace, { request: grid.before })] : [])];
+  const call = callOf(trace, grid);
+  return [
+    call,
+    ...(call.changed ? [call.changed] : []),
+    ...(grid.before ? [callOf(trace, { request: grid.before })] : []),
+  ];
 }
 
 /** @typedef {{model?: string, revision?: string, text: string, target?: string|null, edits?: Edit[], experiment?: string, parameters?: Record<string, unknown>}} Origin */
@@ -211,12 +217,13 @@ const CONSTANTS = new Map([
 
 /**
  * @param {string} origin `http://127.0.0.1:8000`
- * @param {Call[]} calls the second is of the pass that the first is compared with
+ * @param {Call[]} calls the second is of a change, or of the pass that the first is compared with
  * @param {{quantity: string, made?: Made}} grid what the drawing shows
  * @returns {string} whatever a text holds stays within its quotes
  */
 export function pythonOf(origin, calls, { quantity, made }) {
   const name = NAMES.get(calls[0].path.split('?')[0]) ?? 'answer';
+  const second = calls[0].changed ? 'changed' : 'before';
   const steps = made?.steps ?? (made?.map && mapSteps(made.map));
   const lead = steps ? '' : 'The arrays of: ';
   return [
@@ -229,12 +236,14 @@ export function pythonOf(origin, calls, { quantity, made }) {
       ? [...asking(origin, calls[0]), ...READING_EVENTS]
       : calls.flatMap((call, at) => [
           ...asking(origin, call),
-          `    ${at === 0 ? name : 'before'} = json.load(reply)`,
+          `    ${at === 0 ? name : second} = json.load(reply)`,
           '',
         ])),
     ...({
       trace: [...SHOW, ...(steps ? [...steps, 'show(shown)'] : READING)],
-      answer: ['print(json.dumps(answer, indent=1))'],
+      answer: [name, ...(calls[0].changed ? [second] : [])].map(
+        (each) => `print(json.dumps(${each}, indent=1))`,
+      ),
     }[name] ?? []),
     '',
   ].join('\n');

@@ -12,12 +12,14 @@ import {
   STANDARD_EDGES,
   circuitAsk,
   circuitIn,
+  cutAsk,
   cutsIn,
   cutting,
   figuresOf,
   isCut,
   isOfBoth,
   named,
+  runAsk,
   taskOf,
   wordsOf,
 } from './subject.js';
@@ -133,8 +135,23 @@ export function tableOf(trace, state, { edges }, isOther = false) {
       path: `/api/v1/models/${encodeURIComponent(trace.model)}/circuit`,
       body: /** @type {any} */ (ask?.circuit ?? {}),
       files: FILES,
+      ...changedCall(trace, state, isOther),
     },
   };
+}
+
+/** Return the call behind what is said of the edges that are cut. @param {Trace} trace @param {ViewState} state @param {boolean} isOther */
+function changedCall(trace, state, isOther) {
+  const cuts = cutsIn(state);
+  if (cuts.length === 0) return {};
+  if (taskOf(state) !== '') {
+    const path = `/api/v1/models/${encodeURIComponent(trace.model)}/circuit`;
+    return { changed: { path, body: /** @type {any} */ (runAsk(state, cuts).circuit) } };
+  }
+  const other = (state.circuit_text ?? '').trim();
+  const [text, against] = isOther ? [other, trace.text] : [trace.text, other];
+  const body = { model: trace.model, text, ...cutAsk(cuts, against) };
+  return { changed: { path: '/api/v1/trace', body } };
 }
 
 /**

@@ -1,5 +1,6 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
+import { callsOf, pythonOf } from '../../../../static/js/data/request_code.js';
 import { circuit } from '../../../../static/js/views/circuit/circuit.js';
 import { nodesOf, unfoldedNodes } from '../../../../static/js/views/circuit/map.js';
 import { cutsIn, cutting } from '../../../../static/js/views/circuit/subject.js';
@@ -276,5 +277,21 @@ test('a caption says what makes the circuit again, and what is cut', () => {
   match(
     grid.about,
     /another text.*“·were” against “·was”.*3 of 8 edges.*cut and dotted: 0\.0→logits/,
+  );
+});
+
+test('the copied code repeats a cut, in a task on all pairs', () => {
+  const callsIn = (/** @type {Record<string, string>} */ changes) =>
+    callsOf(here, drawn(stateOf(changes))[0].grid);
+  equal(callsIn({}).length, 1);
+  const [, cut] = callsIn({ circuit_cut: '0.0→logits' });
+  equal(cut.path, '/api/v1/trace');
+  deepEqual([cut.body?.model, cut.body?.text], [here.model, here.text]);
+  deepEqual(cut.body?.edits, [{ kind: 'cut', edges: ['0.0→logits'], text: 'another text' }]);
+  const [, rest] = callsIn({ circuit_task: 'agreement', circuit_cut: '0.0→logits' });
+  deepEqual(/** @type {any} */ (rest.body).edges, ['tokens→0.0-1.v', 'tokens→0.ff']);
+  match(
+    pythonOf('http://here', [{ path: '/a', body: null, changed: cut }, cut], { quantity: 'e' }),
+    /print\(json\.dumps\(changed/,
   );
 });
