@@ -33,6 +33,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from headlight.chapters.outcomes import Opens, Outcome, Scalar
 from headlight.chapters.rules import Rule
+from headlight.errors import validation_message
 from headlight.schemas import Answer, Request
 from headlight.schemas.edits import Number
 
@@ -160,7 +161,9 @@ class Block(Request):
         try:
             self.opened_then()
         except ValidationError as error:
-            line = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+            line = "; ".join(
+                f"{'.'.join(map(str, e['loc']))}: {validation_message(e)}" for e in error.errors()
+            )
             raise ValueError(f"question.then: {line}") from error
         return self
 
@@ -450,7 +453,7 @@ def _located(node: yaml.Node | None, fault: Any) -> tuple[int, str]:
     elif fault["type"] == "union_tag_invalid":
         said = f"`of` is one of {fault['ctx']['expected_tags']}"
     else:
-        said = fault["msg"].removeprefix("Value error, ")
+        said = validation_message(fault)
     return line, f"{'.'.join(path)}: {said}" if path else said
 
 

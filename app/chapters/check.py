@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from headlight.chapters.chapter import Chapter, Highlight, Question, Step
 from headlight.chapters.library import circle_in
 from headlight.chapters.outcomes import Ask, Opens, Outcome
-from headlight.errors import Problem
+from headlight.errors import Problem, validation_message
 from headlight.experiment_runs import encoded_result
 from headlight.model.lab.experiments.experiment import TooCostly, collect
 from headlight.models.registry import registry_of
@@ -247,5 +247,5 @@ def _sentence(error: ValueError, known: str = "") -> str:
         named = ".".join(map(str, fault["loc"]))
         if fault["type"] == "extra_forbidden":
             return f"there is no {named!r}" + (f"; there are {known}" if known else "")
-        return f"{named}: {fault['msg']}"
+        return f"{named}: {validation_message(fault)}"
     return str(error)

@@ -14,7 +14,7 @@ from headlight.chapters.chapter import Chapter, ChapterError, read_chapter
 from headlight.chapters.outcomes import Ask, Opens, Outcome
 from headlight.chapters.rules import Rule
 from headlight.concurrency import client_left
-from headlight.errors import Problem, echo
+from headlight.errors import Problem, echo, validation_message
 from headlight.routes.experiments import known_experiments
 from headlight.routes.strict_json import JsonRoute
 from headlight.schemas import JSON, Answer
@@ -113,7 +113,7 @@ async def right(body: RightRequest, request: Request, services: ServicesDep) -> 
         return body.answer.outcome(body.opens, answers)
     except ValidationError as error:
         fault = error.errors()[0]
-        detail = f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
+        detail = f"{'.'.join(map(str, fault['loc']))}: {validation_message(fault)}"
         raise Problem(422, "no-answer", detail) from error
     except ValueError as error:
         raise Problem(422, "no-answer", str(error)) from error
