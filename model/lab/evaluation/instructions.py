@@ -8,11 +8,18 @@ from typing import Any
 from headlight.model.generation import Sampling, generate
 from headlight.model.lab.evaluation.preference import named_model
 from headlight.model.lab.figures import Evidence, Figures
-from headlight.model.lab.training.instructions import SHIPPED, Instruction, read_instructions
+from headlight.model.lab.training.instructions import (
+    OTHER_WORDS,
+    SHIPPED,
+    Instruction,
+    make_instructions,
+    read_instructions,
+)
 from headlight.model.lab.training.recipes.instruct import InstructConfig, divide, prompt_ids
 from headlight.model.served_transformer import Checkpoint
 
 N_ANSWER, N_SHOWN = 40, 4
+N_OTHER = 120
 
 
 def answers(checkpoint: Checkpoint, prompts: Sequence[str]) -> list[str]:
@@ -77,5 +84,11 @@ class InstructFigures(Figures):
         return evaluate(checkpoint, read_instructions(evidence.text))
 
     def sample(self, checkpoint: Checkpoint) -> dict[str, Any]:
-        """As `Figures.sample`: the held-out instructions that ship."""
-        return evaluate(checkpoint, held_out())
+        """As `Figures.sample`: the held-out instructions that ship, and some of other words.
+
+        ``exact_other_words`` is the share that is right of instructions by the same rule whose
+        names, things, places and colours none that ships has.
+        """
+        others = make_instructions(N_OTHER, words=OTHER_WORDS)
+        written = answers(checkpoint, [each.prompt for each in others])
+        return evaluate(checkpoint, held_out()) | {"exact_other_words": _exact(written, others)}

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 from headlight.model.checkpoint import write_atomically
 from headlight.model.lab.training.corpus import read_members
@@ -22,13 +23,29 @@ RULE = (
 SHIPPED = Path(__file__).with_name("instructions.jsonl")
 N_SHIPPED = 400
 
-_WORDS = {
-    "names": "Tom Ann Ben Kate Will Rose Jack Mary Sam Lucy Fred Jane Peter Alice Harry Nell",
-    "things": "ball book hat cake cup key lamp doll apple drum coat bell kite rope shoe basket",
-    "places": "table bed chair shelf wall bench rock gate stove window",
-    "colours": "red blue green white black brown yellow grey",
-}
-_NAMES, _THINGS, _PLACES, _COLOURS = (words.split() for words in _WORDS.values())
+
+class Words(NamedTuple):
+    """The words of instructions, each kind in one line."""
+
+    names: str
+    things: str
+    places: str
+    colours: str
+
+
+WORDS = Words(
+    names="Tom Ann Ben Kate Will Rose Jack Mary Sam Lucy Fred Jane Peter Alice Harry Nell",
+    things="ball book hat cake cup key lamp doll apple drum coat bell kite rope shoe basket",
+    places="table bed chair shelf wall bench rock gate stove window",
+    colours="red blue green white black brown yellow grey",
+)
+OTHER_WORDS = Words(
+    names="John Emma Paul Ruth George Anna Henry Clara",
+    things="spoon letter box stone ring flower candle whip",
+    places="floor step roof bridge desk sofa",
+    colours="golden pink silver purple",
+)
+"""Words that no instruction that ships has: they show what a model learnt beyond its own."""
 
 
 @dataclass(frozen=True)
@@ -55,19 +72,19 @@ def write_instructions(path: Path, instructions: Sequence[Instruction]) -> None:
     write_atomically(path, lambda partial: partial.write_text("".join(lines), encoding="utf-8"))
 
 
-def make_instructions(count: int, seed: int = 0) -> list[Instruction]:
+def make_instructions(count: int, seed: int = 0, words: Words = WORDS) -> list[Instruction]:
     """Make different instructions by `RULE`."""
     random, made = Random(seed), dict[str, Instruction]()  # nosec B311
     while len(made) < count:
-        one = _instruction(random)
+        one = _instruction(random, words)
         made[one.prompt] = one
     return list(made.values())
 
 
-def _instruction(random: Random) -> Instruction:
-    giver, taker = random.sample(_NAMES, 2)
-    thing, other = random.sample(_THINGS, 2)
-    colour, place = random.choice(_COLOURS), random.choice(_PLACES)
+def _instruction(random: Random, words: Words) -> Instruction:
+    giver, taker = random.sample(words.names.split(), 2)
+    thing, other = random.sample(words.things.split(), 2)
+    colour, place = random.choice(words.colours.split()), random.choice(words.places.split())
     gave = f"{giver} gave the {colour} {thing} to {taker}."
     put = f"{giver} put the {colour} {thing} on the {place}, and {taker} took the {other}."
     return random.choice(

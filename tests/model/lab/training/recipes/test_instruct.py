@@ -1,5 +1,7 @@
 """The recipe `instruct`: prompts and answers, and the loss on the answers only."""
 
+import re
+
 import pytest
 
 from headlight.model.card import ModelCard
@@ -8,6 +10,7 @@ from headlight.model.lab.evaluation.instructions import answers, evaluate, held_
 from headlight.model.lab.training.corpus import CorpusError
 from headlight.model.lab.training.instructions import (
     N_SHIPPED,
+    OTHER_WORDS,
     SHIPPED,
     Instruction,
     make_instructions,
@@ -43,6 +46,13 @@ def test_the_instructions_that_ship_are_those_of_the_rule():
     assert read_instructions([SHIPPED]) == make_instructions(N_SHIPPED)
     assert len({each.prompt for each in make_instructions(200, seed=1)}) == 200
     assert 0 < len(held_out()) < N_SHIPPED / 4
+
+
+def test_the_other_words_are_in_no_instruction_that_ships():
+    known = set(re.findall(r"[a-z]+", SHIPPED.read_text().lower()))
+    others = {word.lower() for words in OTHER_WORDS for word in words.split()}
+    assert len(others) == 26
+    assert not others & known
 
 
 def test_only_the_answer_and_the_end_are_counted(make_loop):
