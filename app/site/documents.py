@@ -25,6 +25,7 @@ _PAGES = {
     "README.md": "docs.html",
     "docs/ideas.md": "docs-ideas.html",
     "docs/chapters.md": "docs-chapters.html",
+    "docs/training.md": "docs-training.html",
     "docs/cluster.md": "docs-cluster.html",
     "CONTRIBUTING.md": "docs-add.html",
 }
@@ -32,6 +33,7 @@ _TITLES = {
     "docs/ideas.md": "Every idea, and where to try it",
     "docs/chapters.md": "Write a chapter",
     "CONTRIBUTING.md": "How to add things",
+    "docs/training.md": "Teach a model something more",
     "docs/cluster.md": "Beyond one process",
 }
 

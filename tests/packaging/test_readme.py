@@ -19,6 +19,7 @@ README = (Path(__file__).parents[2] / "README.md").read_text()
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 PYTHON = [text for language, text in BLOCKS if language == "python"]
 SHELL = [text for language, text in BLOCKS if language == "sh"]
+TRAINING = (Path(__file__).parents[2] / "docs" / "training.md").read_text()
 ADDRESS = "http://127.0.0.1:8000"
 RUN = re.compile(r"(curl -sN? http://127\.0\.0\.1:8000|headlight (trace|generate|models|limits)\b)")
 
@@ -78,7 +79,7 @@ def test_there_are_examples_of_every_kind():
 
 def test_what_is_not_run_here_is_at_least_a_command_that_exists():
     commands: Any = get_command(app)
-    for block in SHELL:
+    for block in [*SHELL, *re.findall(r"^```sh\n(.*?)^```$", TRAINING, re.MULTILINE | re.DOTALL)]:
         subprocess.run(["bash", "-n", "-c", block], check=True)
         for name, options in re.findall(r"^headlight (\w+)([^#\n]*)", block, re.MULTILINE):
             command = commands.commands[name]

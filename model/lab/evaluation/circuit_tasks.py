@@ -29,77 +29,19 @@ N_TRIES = 20_000
 MAX_FILE_BYTES = 2**22
 MAX_PAIRS = 1_000
 
-NAMES = [
-    "Tom",
-    "Mary",
-    "Jack",
-    "Ann",
-    "Peter",
-    "Jane",
-    "John",
-    "Alice",
-    "Sam",
-    "Rose",
-    "Ben",
-    "Kate",
-    "Paul",
-    "Lucy",
-    "Fred",
-    "Emma",
-    "Bob",
-    "Nell",
-    "Dick",
-    "Polly",
-    "Will",
-    "Susan",
-    "Frank",
-    "Grace",
-    "Henry",
-    "Ruth",
-    "George",
-    "Helen",
-    "Mark",
-    "Martha",
-    "David",
-    "Laura",
-    "James",
-    "Sarah",
-]
-PLACES = "wood garden river market barn kitchen mill village school shop".split()  # noqa: SIM905
-THINGS = "cake book ball flower hat cup key ring letter basket".split()  # noqa: SIM905
-WORDS = [
-    "dog",
-    "king",
-    "tree",
-    "house",
-    "boy",
-    "girl",
-    "bird",
-    "horse",
-    "river",
-    "stone",
-    "book",
-    "apple",
-    "door",
-    "hat",
-    "ship",
-    "garden",
-    "fire",
-    "wind",
-    "moon",
-    "sun",
-    "road",
-    "cat",
-    "fox",
-    "bear",
-    "cup",
-    "bread",
-    "gold",
-    "hand",
-    "ring",
-    "wood",
-]
-EVENTS = "war trip journey trial siege project famine voyage strike dispute".split()  # noqa: SIM905
+# ruff: noqa: SIM905 - a line of words is easier to read and change than a list of strings
+NAMES = (
+    "Tom Mary Jack Ann Peter Jane John Alice Sam Rose Ben Kate Paul Lucy Fred Emma Bob Nell "
+    "Dick Polly Will Susan Frank Grace Henry Ruth George Helen Mark Martha David Laura James "
+    "Sarah"
+).split()
+PLACES = "wood garden river market barn kitchen mill village school shop".split()
+THINGS = "cake book ball flower hat cup key ring letter basket".split()
+WORDS = (
+    "dog king tree house boy girl bird horse river stone book apple door hat ship garden fire "
+    "wind moon sun road cat fox bear cup bread gold hand ring wood"
+).split()
+EVENTS = "war trip journey trial siege project famine voyage strike dispute".split()
 
 
 class TextPair(NamedTuple):

@@ -54,72 +54,19 @@ FORMS: Mapping[str, Callable[[str], str]] = MappingProxyType(
         "typographic": lambda text: text.replace("'", "\u2019").replace("...", "\u2026"),
     }
 )
+# ruff: noqa: SIM905 - a line of words is easier to read and change than a list of strings
 # Names of several languages; `unseen_names` drops those that a corpus has after all.
 NAMES = (
-    "Ahmed",
-    "Aaliyah",
-    "Anjali",
-    "Birgit",
-    "Bogdan",
-    "Camila",
-    "Chiara",
-    "Cormac",
-    "Dmitri",
-    "Emeka",
-    "Farid",
-    "Giulia",
-    "Gustavo",
-    "Haruki",
-    "Imani",
-    "Ingrid",
-    "Jovana",
-    "Katarzyna",
-    "Kofi",
-    "Kwame",
-    "Leila",
-    "Marek",
-    "Mateus",
-    "Mehmet",
-    "Nasrin",
-    "Ngozi",
-    "Oluwaseun",
-    "Pavel",
-    "Priya",
-    "Rajesh",
-    "Rashid",
-    "Samira",
-    "Siobhan",
-    "Svetlana",
-    "Tariq",
-    "Thandiwe",
-    "Tomasz",
-    "Vikram",
-    "Zainab",
-    "Zeynep",
-)
+    "Ahmed Aaliyah Anjali Birgit Bogdan Camila Chiara Cormac Dmitri Emeka Farid Giulia "
+    "Gustavo Haruki Imani Ingrid Jovana Katarzyna Kofi Kwame Leila Marek Mateus Mehmet Nasrin "
+    "Ngozi Oluwaseun Pavel Priya Rajesh Rashid Samira Siobhan Svetlana Tariq Thandiwe Tomasz "
+    "Vikram Zainab Zeynep"
+).split()
 # Names that begin like a French word, which a model may translate or elide.
 FRENCH_LIKE_NAMES = (
-    "Desta",
-    "Dunja",
-    "Dusan",
-    "Elleke",
-    "Enver",
-    "Estefan",
-    "Lamar",
-    "Latoya",
-    "Lesedi",
-    "Monika",
-    "Onur",
-    "Ousmane",
-    "Parvati",
-    "Pasquale",
-    "Quentin",
-    "Sanjay",
-    "Sonja",
-    "Surya",
-    "Toutai",
-    "Unai",
-)
+    "Desta Dunja Dusan Elleke Enver Estefan Lamar Latoya Lesedi Monika Onur Ousmane Parvati "
+    "Pasquale Quentin Sanjay Sonja Surya Toutai Unai"
+).split()
 TEMPLATES = (
     "My name is {}.",
     "{} is my brother.",

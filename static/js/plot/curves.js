@@ -1,6 +1,6 @@
 /** Curves over a shared axis, each with its name at its end. */
 
-import { amount } from '../data/format.js';
+import { amount, percent } from '../data/format.js';
 import { chart } from './chart.js';
 import { css, sequential } from './colour.js';
 import { line } from './marks/line.js';
@@ -45,6 +45,14 @@ import { linear, log } from './scales.js';
  * @property {number} [height] of the whole drawing
  * @property {(value: number) => string} [format]
  */
+
+/** The axis of a share of right answers. @type {Axis} */
+export const ACCURACY = {
+  title: 'right answers',
+  range: [0, 1.02],
+  ticks: [0, 0.25, 0.5, 0.75, 1],
+  write: (value) => percent(value, 0),
+};
 
 /** Pixels that the axis below a plot takes, with the edge above it. */
 const FOOT = 54;

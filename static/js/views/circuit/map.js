@@ -10,16 +10,15 @@ import { network } from '../../plot/marks/network.js';
 import { pixels } from '../../plot/scales.js';
 import {
   STANDARD_EDGES,
+  asks,
   circuitAsk,
   circuitIn,
-  cutAsk,
   cutsIn,
   cutting,
   figuresOf,
   isCut,
   isOfBoth,
   named,
-  runAsk,
   taskOf,
   wordsOf,
 } from './subject.js';
@@ -126,32 +125,27 @@ function titleOf({ text }, state, { isUnfolded, isOther }) {
 /** @param {Trace} trace @param {ViewState} state @param {Circuit} found @param {boolean} [isOther] */
 export function tableOf(trace, state, { edges }, isOther = false) {
   const ask = circuitAsk(trace, state, isOther);
+  const path = `/api/v1/models/${encodeURIComponent(trace.model)}/circuit`;
   return {
     rows: { title: 'edge', labels: edges.map(({ name }) => name) },
     columns: { title: '', labels: ['effect in logits'] },
     quantity: 'effect of an edge on the logit difference, by EAP-IG with 5 steps',
     about: aboutOf(trace, state, isOther),
     call: {
-      path: `/api/v1/models/${encodeURIComponent(trace.model)}/circuit`,
+      path,
       body: /** @type {any} */ (ask?.circuit ?? {}),
       files: FILES,
-      ...changedCall(trace, state, isOther),
+      ...changedCall(trace, state, { path, isOther }),
     },
   };
 }
 
-/** Return the call behind what is said of the edges that are cut. @param {Trace} trace @param {ViewState} state @param {boolean} isOther */
-function changedCall(trace, state, isOther) {
-  const cuts = cutsIn(state);
-  if (cuts.length === 0) return {};
-  if (taskOf(state) !== '') {
-    const path = `/api/v1/models/${encodeURIComponent(trace.model)}/circuit`;
-    return { changed: { path, body: /** @type {any} */ (runAsk(state, cuts).circuit) } };
-  }
-  const other = (state.circuit_text ?? '').trim();
-  const [text, against] = isOther ? [other, trace.text] : [trace.text, other];
-  const body = { model: trace.model, text, ...cutAsk(cuts, against) };
-  return { changed: { path: '/api/v1/trace', body } };
+/** Return the call behind what is said of the edges that are cut. @param {Trace} trace @param {ViewState} state @param {{path: string, isOther: boolean}} of */
+function changedCall(trace, state, { path, isOther }) {
+  const { cut, cut_other: cutOther, rest } = asks(trace, state);
+  if (rest) return { changed: { path, body: rest.circuit } };
+  const body = isOther ? cutOther : cut && { ...cut, text: trace.text };
+  return body ? { changed: { path: '/api/v1/trace', body: { model: trace.model, ...body } } } : {};
 }
 
 /**

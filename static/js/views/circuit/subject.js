@@ -159,7 +159,7 @@ export function circuitAsk(trace, state, isOther = false) {
 }
 
 /** Return the request for the run of the circuit on all pairs, without the edges that are cut. @param {ViewState} state @param {string[]} cuts @returns {Ask} */
-export function runAsk(state, cuts) {
+function runAsk(state, cuts) {
   const gone = new Set(cuts);
   const edges = (circuitIn(state)?.edges ?? []).map(({ name }) => name);
   const kept = edges.filter((name) => !isCut(gone, name));

@@ -4,7 +4,7 @@ import { numbersIn } from '../../data/experiment.js';
 import { amount, counted, grouped, percent, share } from '../../data/format.js';
 import { range } from '../../data/trace.js';
 import { chart } from '../../plot/chart.js';
-import { curvesChart, warm } from '../../plot/curves.js';
+import { ACCURACY, curvesChart, warm } from '../../plot/curves.js';
 import { mapChart } from '../../plot/map.js';
 import { diverging } from '../../plot/colour.js';
 import { cell } from '../../plot/marks/mark.js';
@@ -116,12 +116,7 @@ function accuracyChart(result, size) {
       {
         x,
         across: { title: 'training step', range: [0, total] },
-        up: {
-          title: 'right answers',
-          range: [0, 1.02],
-          ticks: [0, 0.25, 0.5, 0.75, 1],
-          write: (value) => percent(value, 0),
-        },
+        up: ACCURACY,
         quantity: 'accuracy',
         format: (value) => percent(value),
         curves: [

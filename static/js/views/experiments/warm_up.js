@@ -2,7 +2,7 @@
 
 import { numbersIn } from '../../data/experiment.js';
 import { counted, decimal, percent } from '../../data/format.js';
-import { curvesChart, warm } from '../../plot/curves.js';
+import { ACCURACY, curvesChart, warm } from '../../plot/curves.js';
 
 /**
  * @import { Arrays, ExperimentView, Picture, Result } from '../../data/experiment.js'
@@ -90,12 +90,7 @@ function accuracyOf({ arrays, at, total }) {
         {
           x: numbersIn(arrays.frame.data),
           across: { title: 'training step', range: [0, total] },
-          up: {
-            title: 'right answers',
-            range: [0, 1.02],
-            ticks: [0, 0.25, 0.5, 0.75, 1],
-            write: (value) => percent(value, 0),
-          },
+          up: ACCURACY,
           quantity: 'accuracy',
           format: (value) => percent(value),
           marker: at,
