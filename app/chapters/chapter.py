@@ -34,6 +34,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from headlight.chapters.outcomes import Opens, Outcome, Scalar
 from headlight.chapters.rules import Rule
 from headlight.errors import validation_message
+from headlight.model.card import SafeLoader, parse_yaml
 from headlight.schemas import Answer, Request
 from headlight.schemas.edits import Number
 
@@ -44,12 +45,12 @@ FENCE = "step"
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(SafeLoader):
     """Reads booleans as YAML 1.2: `off`, `no` and `yes` are texts, as which they are meant here."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012 - as the base class has it
         first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:bool"]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+        for first, resolvers in SafeLoader.yaml_implicit_resolvers.items()
     }
 
 
@@ -240,16 +241,13 @@ class _File:
     def validated(self, form: type[Any], text: str, first: int) -> Any:
         """Return the YAML of a text that begins after line `first` as a model."""
         try:
+            values = parse_yaml(text, _Loader)
             node = yaml.compose(text, Loader=_Loader)
-            aliases = any(isinstance(each, yaml.AliasEvent) for each in yaml.parse(text))
-            values = None if aliases else yaml.load(text, _Loader)  # nosec B506 - a safe one
-        except (yaml.YAMLError, RecursionError, ValueError) as error:
+        except (yaml.YAMLError, ValueError) as error:
             mark = getattr(error, "problem_mark", None)
-            problem = getattr(error, "problem", None) or "it is nested too deeply"
-            line = first + 1 + (mark.line if mark else 0)
+            line = first + 1 + (min(mark.line, text.count("\n")) if mark else 0)
+            problem = getattr(error, "problem", None) or error
             raise self.fault(line, f"the YAML cannot be read: {problem}") from error
-        if aliases:
-            raise self.fault(first + 1, "YAML with aliases (*name) is not read; write it out")
         if not isinstance(values, dict):
             raise self.fault(first + 1, "here has to be YAML with names and values")
         try:

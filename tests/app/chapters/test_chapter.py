@@ -61,7 +61,7 @@ def test_a_chapter_has_steps_with_text_view_and_question():
         (HEAD + STEP.replace("Some", "![a](http://b.example/c.png)"), 15, "pictures"),
         (HEAD + STEP.replace("Some", "word " * 61), 5, "62 words"),
         (HEAD + STEP + "\n```step\nmarks: two\n```\n", 17, "second block"),
-        (HEAD + STEP.replace("opens:", "opens: &a {}\nmore: *a\nx:"), 8, "aliases"),
+        (HEAD + STEP.replace("opens:", "opens: &a {}\nmore: *a\nx:"), 8, "an alias"),
         ("x" * (MAX_BYTES + 1), 1, "larger"),
     ],
 )
