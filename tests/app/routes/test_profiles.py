@@ -35,6 +35,7 @@ def card(client):
     return client.get("/api/v1/models/mine").json()
 
 
+@pytest.mark.slow
 def test_a_profile_is_measured_step_by_step_and_is_then_on_the_card(client, folder):
     assert client.get(path_of("mine")).json()["reason"] == ""
     assert card(client)["heads"] is None

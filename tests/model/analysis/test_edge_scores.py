@@ -83,6 +83,7 @@ def test_scores_by_position_sum_to_the_score_of_the_edge(passes):
     assert np.abs(by_position[:, 0]).max() < 1e-12  # the texts begin alike
 
 
+@pytest.mark.slow
 def test_pairs_in_small_batches_score_as_together(passes):
     small = PairPasses(passes.model, passes.pairs, max_bytes=1)
     assert len(list(small.groups())) == 3

@@ -18,7 +18,12 @@ def run(program, *arguments):
 
 
 @pytest.mark.parametrize(
-    "command", ["report {} --out={}/out", "dedup {} --out={}/out.txt", "topics {} --out={}/out"]
+    "command",
+    [
+        "report {} --out={}/out",
+        pytest.param("dedup {} --out={}/out.txt", marks=pytest.mark.slow),
+        pytest.param("topics {} --out={}/out", marks=pytest.mark.slow),
+    ],
 )
 def test_cleaning_says_in_a_sentence_what_to_install(command, tmp_path):
     corpus = tmp_path / "corpus.txt"
