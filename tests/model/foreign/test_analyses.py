@@ -139,6 +139,6 @@ def test_an_analysis_equals_the_independent_computation(name, analysis, subject)
         scale = float(np.abs(array).max()) if array.size else 0.0
         if analysis in ("logit_attribution", "patching", "saliency"):
             scale = max(scale, 1.0)
-        if analysis == "patching":  # divided by the difference between two texts
-            scale *= 4
+        if analysis == "patching":  # divided by a difference that may be a 65th of an effect
+            scale *= 16
         np.testing.assert_allclose(arrays[key], array, rtol=0, atol=TOLERANCE * scale, err_msg=key)

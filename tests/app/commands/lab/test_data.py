@@ -136,7 +136,8 @@ def test_quality_trains_on_labelled_files_and_drops_the_bad(headlight, corpus, t
     assert dropped[0]["reason"] == {"kind": "low_quality", "quality": dropped[0]["quality"]}
     figures = json.loads((out / "report.json").read_text())["quality"]
     assert figures["classifier"]["auc"] == 1.0
-    assert len(figures["best"]) == len(figures["worst"]) == 10
+    # The documents are near-twins: few of them are shown.
+    assert all(1 <= len(figures[name]) < 10 for name in ("best", "worst"))
     again = headlight(
         "data",
         "quality",

@@ -145,7 +145,7 @@ def test_a_translator_is_measured_on_pairs_and_another_gold(monkeypatch):
     result = evaluate(folder, "--text", "pairs.tsv", "--gold", "gold.jsonl")
     assert result.exit_code == 0, result.output
     metrics = read_card(CARD).metrics
-    assert set(metrics) == {"bleu", "alignment", "alignment_literary", "sample"}
+    assert set(metrics) == {"bleu", "alignment", "alignment_literary", "pronouns", "sample"}
     assert set(metrics["bleu"]) == {"text"}
 
 

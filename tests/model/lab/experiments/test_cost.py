@@ -105,6 +105,7 @@ def test_without_a_compiler_one_sentence_says_what_to_install(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("g++"), reason="needs a C++ compiler")
+@pytest.mark.filterwarnings("ignore:.*script_method:DeprecationWarning")  # of PyTorch itself
 def test_the_compiled_kernel_computes_the_same():
     result = EXPERIMENT.result({**SMALL, "is_compiled": True})
     assert result["compile_problem"].data == ""
