@@ -214,7 +214,6 @@ CLAIMS = {
         "its share of all tokens",
     ),
     "verb_of_clause": ("how often the verb agrees with the noun before it", "chance"),
-    "verb_beside": ("how often the verb agrees with the noun before it", "chance"),
     "verb_across": ("how often the verb agrees with its subject across another noun", "chance"),
     "both_sides": (
         "how often a hidden word is the first guess",
@@ -223,7 +222,7 @@ CLAIMS = {
     "next_word": ("how often the next token is the first guess", "always the commonest token"),
     "rule": ("how often the answer that keeps the rule is rated higher", "chance"),
 }
-OF_WHAT_IS_RIGHT = frozenset({"alignment", "verb_of_clause", "verb_beside", "verb_across", "rule"})
+OF_WHAT_IS_RIGHT = frozenset({"alignment", "verb_of_clause", "verb_across", "rule"})
 CLAIM = {"claim": str, "score": float, "control": float, "sentences": int}
 
 

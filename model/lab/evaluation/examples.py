@@ -371,20 +371,6 @@ def _verb_of_clause(
     return share, 0.5, n
 
 
-def _verb_beside(checkpoint: Checkpoint, _: Example, __: Sequence[str]) -> tuple[float, float, int]:
-    share, n = _verb_share(
-        checkpoint,
-        (
-            (f"The {adjective} {noun[number]} {MASK} very happy, because it was summer.",)
-            + (("was", "were") if number == 0 else ("were", "was"))
-            for adjective in ("little", "old", "poor")
-            for noun in NOUNS
-            for number in (0, 1)
-        ),
-    )
-    return share, 0.5, n
-
-
 def _verb_across(checkpoint: Checkpoint, _: Example, __: Sequence[str]) -> tuple[float, float, int]:
     agreement = agreement_figures(checkpoint)["agreement"]
     return agreement["other_number"], 0.5, int(agreement["sentences"])
@@ -429,7 +415,6 @@ MEASURES: Mapping[str, Measure] = {
     "alignment": _alignment,
     "punctuation_expert": _punctuation_expert,
     "verb_of_clause": _verb_of_clause,
-    "verb_beside": _verb_beside,
     "verb_across": _verb_across,
     "both_sides": _both_sides,
     "next_word": _next_word,

@@ -136,8 +136,8 @@ def test_a_first_guess_is_compared_with_the_commonest_token(stories):
 
 
 def test_a_share_must_be_far_above_chance():
-    assert holds({"claim": "verb_beside", "score": 0.8, "control": 0.5})
-    assert not holds({"claim": "verb_beside", "score": 0.6, "control": 0.5})
+    assert holds({"claim": "verb_across", "score": 0.8, "control": 0.5})
+    assert not holds({"claim": "verb_across", "score": 0.6, "control": 0.5})
 
 
 def test_an_unknown_claim_is_refused(stories):
