@@ -20,7 +20,7 @@ LOOKS_AT = {
     ("translate", "Words that change places"): (" black", 0.9),
     ("translate", "One word becomes two"): ("'t", 0.7),
     ("translate", "A name, copied piece by piece"): ("of", 0.7),
-    ("fill", "A verb of speech"): ('?"', 0.5),
+    ("fill", "A verb of speech"): ('?"', 0.4),
     ("fill", "The token before"): (" the", 0.9),
     ("sums", "The multiplier's tens digit"): ("2", 0.8),
     ("sums", "The multiplier's ones digit"): ("3", 0.9),
