@@ -338,7 +338,7 @@ def train(
     recipe: Annotated[Recipe, typer.Argument(help="The kind of model.", metavar="RECIPE")],
     out: Annotated[Path, option("The run's folder: the model, and its training state.", "DIR")],
     corpus: Annotated[
-        Files, option("A file or folder to train on; repeat it for more.", "FILE")
+        Files, option("A file to train on, or a folder of text; repeat it for more.", "FILE")
     ] = None,
     steps: Annotated[int | None, option("The number of steps.", "N", "the recipe's")] = None,
     seed: Annotated[

@@ -135,6 +135,12 @@ def run_generate(options: Mapping[str, Any]) -> None:
         ValueError: the model is damaged, or the server cannot be reached.
     """
     members = _members_of(GenerateRequest, options)
+    if "reward" in members and members.get("best_of", 1) == 1:
+        raise UsageError("--reward rates the texts of --best-of; say how many with --best-of 8")
+    sampling = [name for name in ("temperature", "top_k", "top_p") if name in members]
+    if members.get("beams", 1) > 1 and sampling:
+        option = "--" + sampling[0].replace("_", "-")
+        raise UsageError(f"--beams searches and does not sample; leave out {option}")
     with _backend(options, is_long=False) as backend:
         request = _request(GenerateRequest, members, backend)
         with _ending_with_its_reader():

@@ -53,7 +53,7 @@ def compare_runs(folders: Sequence[Path], out: Path | None, *, is_forced: bool) 
         DestinationError: the page cannot be written.
         ImportError: a folder holds events of TensorBoard, which is not installed.
     """
-    runs = _with_names_apart([read_training_run(folder) for folder in folders])
+    runs = _with_names_apart([*map(read_training_run, _runs_in(folders))])
     show(table_of(runs))
     if out is not None:
         with writing(out, is_forced=is_forced) as file:
@@ -61,6 +61,13 @@ def compare_runs(folders: Sequence[Path], out: Path | None, *, is_forced: bool) 
         console.print(f"the curves are in {out}", markup=False, soft_wrap=True)
     else:
         notes.print("--out FILE.html draws their curves", markup=False)
+
+
+def _runs_in(folders: Sequence[Path]) -> Iterator[Path]:
+    """Yield the folders, in place of one without a run the runs in it."""
+    for folder in folders:
+        inside = [] if (folder / RUN).exists() else sorted(folder.glob(f"*/{RUN}"))
+        yield from (path.parent for path in inside) if inside else (folder,)
 
 
 def read_training_run(folder: Path) -> TrainingRun:

@@ -96,10 +96,16 @@ def synthesize(
                     n_kept += 1
                     line = json.dumps(answer._asdict(), ensure_ascii=False, allow_nan=False)
                     file.write(line.encode() + b"\n")
-        total = len(encoded) * samples
+            total = len(encoded) * samples
+            if n_kept == 0:
+                raise UsageError(
+                    f"none of {total:,} answers passed, so {out} was not written: sample more "
+                    "with --count and --samples" + ("" if least is None else ", or lower --least")
+                )
+        passed = f", {n_good:,} of which passed" if rule or least is not None else ""
         console.print(
-            f"kept {n_kept:,} answers to {len(encoded):,} prompts, of {total:,} sampled, "
-            f"{n_good:,} of which passed, in {out}",
+            f"kept {n_kept:,} answers to {len(encoded):,} prompts, of {total:,} sampled{passed}, "
+            f"in {out}",
             markup=False,
             soft_wrap=True,
         )

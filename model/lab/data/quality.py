@@ -32,6 +32,7 @@ SHIPPED = Path(__file__).parent / "quality.json"
 
 HELD_OUT = 0.2
 TWINS = 0.25
+MOST_DEVIATIONS = 8.0
 _MOST_COMPARED = 20_000  # characters of a document
 MADE = (
     "The bad documents are made, not found: the good ones with their words shuffled, cut off "
@@ -65,6 +66,8 @@ class Classifier:
     def probability(self, features: Float[np.ndarray, "*text feature"]) -> Any:
         """Return the probability that texts with these features are good."""
         standard = (features - np.array(self.mean)) / np.array(self.scale)
+        # A text unlike all others, such as one sentence of 2 MB, is not judged by one feature.
+        standard = np.clip(standard, -MOST_DEVIATIONS, MOST_DEVIATIONS)
         score = standard @ np.array(self.weights) + self.bias
         return 1 / (1 + np.exp(-np.clip(self.slope * score + self.offset, -700, 700)))
 

@@ -280,7 +280,8 @@ def read_text(path: Path) -> str:
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
         raise CorpusError(
-            f"{path} is not UTF-8: line {line} holds {raw[error.start]:#x}"
+            f"{path} is not UTF-8: line {line} holds {raw[error.start]:#x}; convert it, such as by "
+            "iconv -f latin1 -t utf-8"
         ) from error
 
 

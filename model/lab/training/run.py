@@ -244,7 +244,7 @@ def read_run(out: Path) -> Run:
     try:
         return _from_json((out / RUN).read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise CheckpointError(f"{out} holds no run to resume; leave out --resume") from error
+        raise CheckpointError(f"{out} holds no run of `headlight train`") from error
     except OSError as error:
         raise CheckpointError(f"{out} holds no run: {RUN}: {error.strerror}") from error
     except (ValueError, KeyError, TypeError) as error:

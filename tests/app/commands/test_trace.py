@@ -127,6 +127,8 @@ def test_a_text_is_continued_here_and_on_a_server_as_the_client_continues_it(hea
     [
         (["--top-p", "2"], "--top-p: must be at most 1.0, not 2.0"),
         (["--model", "filler"], "cannot continue a text"),
+        (["--reward", "judge"], "--reward rates the texts of --best-of"),
+        (["--beams", "4", "--top-k", "2"], "does not sample; leave out --top-k"),
     ],
 )
 def test_a_text_that_cannot_be_continued_is_a_usage_error(headlight, words, fault):

@@ -74,6 +74,11 @@ def test_runs_in_folders_of_one_name_are_numbered(folders, tmp_path):
     assert [run.name for run in named] == ["seed0 (1)", "seed0 (2)"]
 
 
+def test_a_folder_is_read_as_the_runs_in_it(folders, tmp_path):
+    assert list(runs._runs_in([tmp_path])) == folders
+    assert list(runs._runs_in(folders)) == folders
+
+
 def test_a_folder_without_a_run_or_a_step_is_named(folders, tmp_path):
     with pytest.raises(CheckpointError, match="holds no run"):
         read_training_run(tmp_path)

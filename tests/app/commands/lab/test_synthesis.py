@@ -14,3 +14,14 @@ def test_the_command_writes_what_training_reads(headlight, tmp_path, monkeypatch
     both = headlight(*asked, "--out", "more.jsonl", "--rule", "--reward", "stories-reward")
     assert both.exit_code == 2
     assert "leave one out" in both.stderr
+
+
+def test_where_no_answer_passes_nothing_is_written(headlight, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "prompts.jsonl").write_text('{"prompt": "Once upon a time"}\n')
+    # Two tokens are no twenty words.
+    asked = ["data", "synthesize", "prompts.jsonl", "--samples", "2", "--n-tokens", "2", "--rule"]
+    result = headlight(*asked, "--out", "answers.jsonl", "--model", "stories")
+    assert result.exit_code == 2
+    assert "none of 2 answers passed" in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["prompts.jsonl"]

@@ -258,3 +258,8 @@ def test_the_classifier_that_ships_tells_a_story_from_its_damage():
     assert classifier.score(story) > 0.9
     for damage in DAMAGES.values():
         assert np.mean([classifier.score(damage(story, Random(seed))) for seed in range(40)]) < 0.4
+
+
+@pytest.mark.parametrize("text", ["word " * 50_000, "x" * 200_000, "The end. " * 2_000])
+def test_no_feature_alone_makes_an_endless_line_good(text):
+    assert read_classifier().score(text) < 0.01

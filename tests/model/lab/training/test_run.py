@@ -69,7 +69,7 @@ def test_a_run_that_never_saved_can_be_started_again(tmp_path, run):
     "contents", [None, "", "[]", '{"corpus": []}', '{"corpus": 5, "model": {}}']
 )
 def test_a_folder_without_a_whole_run_cannot_be_resumed(tmp_path, contents):
-    told = " to resume; leave out --resume$" if contents is None else ": "
+    told = " of `headlight train`$" if contents is None else ": "
     if contents is not None:
         (tmp_path / RUN).write_text(contents)
     with pytest.raises(CheckpointError, match=f"^{re.escape(str(tmp_path))} holds no run{told}"):
