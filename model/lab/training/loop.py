@@ -36,7 +36,7 @@ from headlight.model.lab.training.recompute import recompute_layers
 from headlight.model.lab.training.schedule import SCHEDULES
 from headlight.model.transformer import Prediction, Transformer
 
-METRICS = "metrics.jsonl"
+METRICS, SAMPLES = "metrics.jsonl", "samples.jsonl"
 STATE = "training.safetensors"
 BEFORE_DECAY = "before_decay.safetensors"
 BEST = "best-{:0>9}.safetensors"
@@ -273,7 +273,8 @@ class Loop:
             self.best = Best(**progress["best"]) if "best" in progress else Best()
             self._best_before_decay = int(progress.get("best_before_decay", 0))
         if self.processes.is_first:
-            drop_reports_after(self.out / METRICS, self.step)
+            for name in (METRICS, SAMPLES):
+                drop_reports_after(self.out / name, self.step)
 
     def save(self) -> None:
         """Write the state, atomically."""

@@ -42,9 +42,9 @@ from headlight.model.lab.training.config import (
 )
 from headlight.model.lab.training.corpus import CorpusError
 from headlight.model.lab.training.distributed import ALONE, Processes
-from headlight.model.lab.training.loop import METRICS, STATE, Loop
+from headlight.model.lab.training.loop import METRICS, SAMPLES, STATE, Loop
 from headlight.model.lab.training.registry import RECIPES
-from headlight.model.lab.training.samples import SAMPLES, TextSampler
+from headlight.model.lab.training.samples import TextSampler
 from headlight.model.run_curves import write_curves
 from headlight.model.tokenizer import Tokenizer, read_tokenizer, train_tokenizer, typography
 from headlight.model.transformer import Transformer

@@ -10,11 +10,10 @@ import json
 from pathlib import Path
 
 from headlight.model.lab.training.batches import generator_of
-from headlight.model.lab.training.loop import Loop
+from headlight.model.lab.training.loop import SAMPLES, Loop
 from headlight.model.lab.training.policy_gradient import sample_continuations
 from headlight.model.tokenizer import Tokenizer
 
-SAMPLES = "samples.jsonl"
 N_TEXTS, N_PROMPT, N_WRITTEN = 3, 8, 32
 
 

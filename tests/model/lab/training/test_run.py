@@ -302,6 +302,21 @@ def test_texts_are_sampled_during_training_and_change_nothing_of_it(tmp_path, ru
     }
 
 
+def test_a_lengthened_run_has_the_samples_of_each_step_once(tmp_path, run):
+    sampling = replace(run, loop=replace(run.loop, sample_every=3, decay=0.5))
+    start(sampling, tmp_path / "mine", device="cpu").run()
+    longer = resume(tmp_path / "mine", steps=12, device="cpu")
+    assert longer.step < 8
+    longer.run()
+    assert {step: len(read_samples(longer.out, step)) for step in (3, 6, 8, 9, 12)} == {
+        3: 3,
+        6: 3,
+        8: 0,
+        9: 3,
+        12: 3,
+    }
+
+
 def test_a_recipe_that_edits_its_layers_does_not_recompute_them(tmp_path, run):
     with pytest.raises(ValueError, match="recompute cannot be used by a recipe that edits"):
         start(replace(run, loop=replace(run.loop, recompute=True)), tmp_path / "x", device="cpu")
