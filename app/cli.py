@@ -425,7 +425,9 @@ def train(
 def runs(
     folders: Annotated[
         list[Path],
-        typer.Argument(help="Folders of runs, or of TensorBoard's event files.", metavar="DIR..."),
+        typer.Argument(
+            help="Runs, folders of runs, or folders of TensorBoard's event files.", metavar="DIR..."
+        ),
     ],
     out: Annotated[
         Path | None,

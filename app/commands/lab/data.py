@@ -168,9 +168,8 @@ def quality(
 ) -> None:
     """Drop documents that a classifier finds bad, by counts of words, sentences and repeats.
 
-    The classifier that ships knows stories, and the nine kinds of damage that --good names. Train
-    one on your own documents with --labelled, or --good and --bad: a fifth of them is held out to
-    measure it.
+    The classifier that ships knows stories and nine kinds of damage. Train one on your own
+    documents with --labelled, or --good and --bad: a fifth of them is held out to measure it.
     """
     examples = [*(good or ()), *(bad or ()), *(labelled or ())]
     with reporting_errors():

@@ -62,7 +62,7 @@ def synthesize(
     """Write answers of a model for `headlight train instruct`, the best of several to each prompt.
 
     Without --rule and --reward the first answer is kept, for comparison. Answers to paragraphs go
-    on in the middle of a line: train on them with --set rows.separator="".
+    on in the middle of a line: train on them with --set rows.separator=
     """
     with reporting_errors():
         from headlight.commands.lab.errors import usage_errors
