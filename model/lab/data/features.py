@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import cached_property
 
 import numpy as np
@@ -27,6 +27,7 @@ _DOUBLED_QUOTE = re.compile(r"\"\"|''|``|““|””|„„|«\s?«|»\s?»")
 _HTML = re.compile(r"</?[A-Za-z][^<>\n]{0,200}>|&(?:[A-Za-z]{2,8}|#\d{1,5});")
 _JOINED = re.compile(r"[,;:.!?][\"'”’]?[A-Za-z]")
 _LONG = 13  # letters of a word that joined words soon have
+_LONG_JOINED = 30  # letters of a word that is looked through for two
 _OPENING = "\"'“‘([ \n\t-"
 _CLOSING = "\"'”’)] \n\t"
 _WINDOW = 50  # words over which the type–token ratio is averaged
@@ -162,17 +163,17 @@ _COMPOUNDS = frozenset(_COMPOUND_WORDS.split())
 
 def _joined_words(text: Text) -> float:
     """Return log(1 + words of a thousand that are a small word and another one of the text)."""
-    known = set(text.lower)
+    counts = Counter(text.lower)
     n_joined = sum(
-        len(word) >= 5
-        and word not in _COMPOUNDS
-        and any(_is_pair(word[:place], word[place:], known) for place in range(2, len(word) - 1))
-        for word in text.lower
+        count
+        for word, count in counts.items()
+        if 5 <= len(word) <= _LONG_JOINED and word not in _COMPOUNDS
+        if any(_is_pair(word[:place], word[place:], counts) for place in range(2, len(word) - 1))
     )
     return math.log1p(1_000 * n_joined / max(1, len(text.words)))
 
 
-def _is_pair(first: str, second: str, known: set[str]) -> bool:
+def _is_pair(first: str, second: str, known: Collection[str]) -> bool:
     """Return True if one is a small word and the other one occurs; "walkin" is no pair."""
     return (first in _SMALL_WORDS and second in known) or (
         second in _SMALL_WORDS and second != "in" and first in known
