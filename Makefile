@@ -60,14 +60,14 @@ test: lint types test-python test-js test-browser ## Run what every change has t
 test-all: test test-shapes test-processors ## Run all tests: the slow ones and the rest of the browser's too
 	$(PYTEST) $(PARALLEL) tests/slow
 	command -v caddy > /dev/null || .ci/apt-install caddy
-	$(PYTEST) $(PARALLEL) -m slow tests/app tests/model tests/packaging
+	$(PYTEST) $(PARALLEL) -m slow tests/app tests/model tests/lab tests/packaging
 	HEADLIGHT_EXAMPLES=100 $(PYTEST) tests/app/faults/openapi_fuzz.py
 	HEADLIGHT_CHROMIUM="$$(.ci/chromium $(BIN)/python)" $(PYTEST) $(PARALLEL) tests/browser/full
 
 lint: $(VENV)/.installed-test $(VENV)/.installed-js ## Check style, format and safety: Python, JavaScript, shell, Dockerfile, workflow
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive app model
+	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive app model lab
 	PATH="$(BIN):$$PATH"; command -v shellcheck > /dev/null || .ci/apt-install shellcheck; shellcheck .ci/*
 	$(BIN)/hadolint Dockerfile
 	$(NPM) run lint
@@ -76,9 +76,9 @@ audit: $(VENV)/.installed-test ## Ask whether a known hole is in any pinned vers
 	$(BIN)/pip-audit --strict --requirement constraints.txt --no-deps --disable-pip
 
 # mypy follows no import hook: it is shown the package as a wheel lays it out.
-types: $(VENV)/.installed-test ## Check the types of app/ and model/
+types: $(VENV)/.installed-test ## Check the types of app/, model/ and lab/
 	@rm -rf $(VENV)/package && mkdir -p $(VENV)/package/headlight
-	@ln -s $(CURDIR)/app/* $(CURDIR)/model $(VENV)/package/headlight/
+	@ln -s $(CURDIR)/app/* $(CURDIR)/model $(CURDIR)/lab $(VENV)/package/headlight/
 	MYPYPATH=$(VENV)/package $(BIN)/mypy
 
 test-python: $(VENV)/.installed-test ## Run the Python tests
@@ -165,7 +165,7 @@ docker: ## Build the container image
 
 clean: ## Remove the environment and every cache
 	rm -rf $(VENV) tests/js/node_modules build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	find app model tests -name __pycache__ -type d -exec rm -rf {} +
+	find app lab model tests -name __pycache__ -type d -exec rm -rf {} +
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from headlight.client import AsyncClient, Client, read_trace
-    from headlight.model.checkpoint import load
+    from headlight.model.checkpoint.checkpoint import load
     from headlight.model.tracing import trace
 
 __all__ = ["AsyncClient", "Client", "load", "read_trace", "trace"]
@@ -24,7 +24,7 @@ __all__ = ["AsyncClient", "Client", "load", "read_trace", "trace"]
 _HOMES = {
     "AsyncClient": "headlight.client",
     "Client": "headlight.client",
-    "load": "headlight.model.checkpoint",
+    "load": "headlight.model.checkpoint.checkpoint",
     "read_trace": "headlight.client",
     "trace": "headlight.model.tracing",
 }

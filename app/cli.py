@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 import typer
 from typer.core import TyperOption
 
+from headlight.commands.atlas import atlas
 from headlight.commands.chapter import chapter
 from headlight.commands.cluster import cluster
-from headlight.commands.lab.atlas import atlas
-from headlight.commands.lab.data import data
 from headlight.commands.parsing import (
     DERIVED,
     USAGE_ERROR,
@@ -33,8 +32,9 @@ from headlight.commands.parsing import (
     settings_of,
     settings_with_models,
 )
+from headlight.lab.commands.data import data
+from headlight.lab.training import recipes
 from headlight.model.discovery import module_names, summary
-from headlight.model.lab.training import recipes
 
 app = typer.Typer(
     name="headlight",
@@ -414,7 +414,7 @@ def train(
     """
     options = locals() | {"device": device or settings_of().device}
     with reporting_errors():
-        from headlight.commands.lab.training import train_model
+        from headlight.lab.commands.training import train_model
 
         is_finished = train_model(**options)
     if not is_finished:
@@ -437,7 +437,7 @@ def runs(
 ) -> None:
     """Compare training runs: their figures, the settings that differ, and their curves."""
     with reporting_errors():
-        from headlight.commands.lab.runs import compare_runs
+        from headlight.lab.commands.runs import compare_runs
 
         compare_runs(folders, out, is_forced=force)
 
@@ -460,7 +460,7 @@ def comparisons(
     pairs of one answer, of which an edit broke one of these.
     """
     with reporting_errors():
-        from headlight.commands.lab.training import sample_comparisons
+        from headlight.lab.commands.training import sample_comparisons
 
         sample_comparisons(corpus, out, model=model, count=count, seed=seed, force=force)
 
@@ -527,7 +527,7 @@ def evaluate(
     """
     settings = settings_with_models(models_dir=models_dir)
     with reporting_errors():
-        from headlight.commands.lab.evaluate import evaluate_model, profile_model
+        from headlight.lab.commands.evaluate import evaluate_model, profile_model
 
         device = device or settings.device
         if heads:
@@ -535,7 +535,7 @@ def evaluate(
                 raise UsageError("--heads takes only --text; leave the other options out")
             profile_model(model, text or [], sentences, device, settings.own_models_dir)
             return
-        from headlight.model.lab.figures import Evidence
+        from headlight.lab.figures import Evidence
 
         evidence = Evidence(
             text=tuple(text or ()),
@@ -601,7 +601,7 @@ def quantize(
     """
     settings = settings_with_models(models_dir=models_dir)
     with reporting_errors():
-        from headlight.commands.lab.evaluate import quantize_model
+        from headlight.lab.commands.evaluate import quantize_model
 
         quantize_model(
             model,
@@ -670,7 +670,7 @@ def experiment(
 ) -> None:
     """Run an experiment: a small computation that shows one mechanism."""
     with reporting_errors():
-        from headlight.commands.lab import experiment as command
+        from headlight.commands import experiment as command
 
         if name is None:
             command.list_experiments()
@@ -788,7 +788,7 @@ def study(
     """
     settings = settings_with_models(device=device, models_dir=models_dir)
     with reporting_errors():
-        from headlight.commands.lab.study import list_studies, run
+        from headlight.commands.study import list_studies, run
 
         if file is None:
             list_studies()

@@ -21,7 +21,7 @@ from anyio import CapacityLimiter
 
 from headlight.concurrency import ClientLeft, Places, run_in_thread, unless_client_leaves
 from headlight.errors import Problem
-from headlight.model.lab.experiments.experiment import (
+from headlight.model.experiments.experiment import (
     Experiment,
     Frame,
     Parameters,

@@ -39,10 +39,10 @@ from headlight.middleware.security import (
     SecurityHeaders,
     TrustedHosts,
 )
+from headlight.replicas import Shared
 from headlight.routes import ROUTERS, page
 from headlight.services import Services
 from headlight.settings import Settings
-from headlight.shared import Shared
 from headlight.static_files import DOCS_URL, STATIC, STATIC_URL, HashedFiles
 
 DESCRIPTION = """\

@@ -1,6 +1,6 @@
 """Profiles of heads that a reader lets the server measure, one at a time.
 
-Each runs in a process of its own (`headlight.commands.lab.profile_process`): it shares no model
+Each runs in a process of its own (`headlight.commands.profile_process`): it shares no model
 with the passes of readers, has a lower priority, and ends as soon as it is told to, which a thread
 does not. It takes as much memory again as the model's weights.
 """
@@ -18,9 +18,9 @@ from anyio import CancelScope
 
 from headlight.concurrency import Places
 from headlight.errors import Problem, server_stopping
-from headlight.model.served import Description
+from headlight.model.served.protocol import Description
 
-MODULE = "headlight.commands.lab.profile_process"
+MODULE = "headlight.commands.profile_process"
 N_PLACES = 1
 FORBIDDEN = 403
 

@@ -29,10 +29,11 @@ from headlight.experiment_runs import Experiments
 from headlight.links import Links
 from headlight.logs import TELLS_WHY
 from headlight.metrics import Metrics
-from headlight.model.served import Served
+from headlight.model.served.protocol import Served
 from headlight.models.atlases import Atlases
 from headlight.models.registry import Registry, registry_of
 from headlight.profiling import ProfileRuns
+from headlight.replicas import Shared
 from headlight.schemas.edits import EditRequest
 from headlight.schemas.traces import TraceRequest
 from headlight.serialization.formats import ResponseFormat
@@ -45,7 +46,6 @@ from headlight.settings import (
     MAX_SEARCHES,
     Settings,
 )
-from headlight.shared import Shared
 from headlight.tracing.generation import Generator, Streams
 from headlight.tracing.service import TraceService, trace_now
 

@@ -21,7 +21,7 @@ from platformdirs import user_state_path
 from pydantic import BeforeValidator, Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from headlight.model.checkpoint_files import added_models_dir
+from headlight.model.checkpoint.files import added_models_dir
 from headlight.schemas import analyses, generation, traces
 from headlight.schemas.edit_kinds import form, site
 

@@ -21,7 +21,7 @@ import orjson
 import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
-from headlight.model.checkpoint_files import MAX_BYTES, TOKENIZER, read_file
+from headlight.model.checkpoint.files import MAX_BYTES, TOKENIZER, read_file
 from headlight.model.trace import Token
 
 START = "<s>"

@@ -23,8 +23,7 @@ from typing import Any, SupportsIndex
 import torch
 from torch import Tensor
 
-from headlight.model.interventions import Intervention, bound, require_quantizable, site_edits
-from headlight.model.observation import (
+from headlight.model.attention.observer import (
     MAPS,
     OBSERVED_AXES,
     ROWS,
@@ -33,8 +32,14 @@ from headlight.model.observation import (
     n_bins,
     watching,
 )
-from headlight.model.served import Description, Served
-from headlight.model.site_edit import require_positions
+from headlight.model.interventions.intervene import (
+    Intervention,
+    bound,
+    require_quantizable,
+    site_edits,
+)
+from headlight.model.interventions.site_edit import require_positions
+from headlight.model.served.protocol import Description, Served
 from headlight.model.sites import UnknownSite, layer_of, match_sites, require_heads, require_layers
 from headlight.model.trace import NamedArray, Token, Trace
 
@@ -536,9 +541,9 @@ def trace(
         layers: of the sites in a layer, only those in these layers.
         heads: of the arrays with a head axis, only these heads.
         interventions: the changes to the pass: `HeadAblation`, `ExpertAblation`, `NoScaling` and
-            `Temperature` of `headlight.model.interventions`, `SiteEdit` of
-            `headlight.model.site_edit`, `Quantization` of `headlight.model.quantization`. The API
-            takes the same as ``edits``.
+            `Temperature` of `headlight.model.interventions.intervene`, `SiteEdit` of
+            `headlight.model.interventions.site_edit`, `Quantization` of
+            `headlight.model.quantization.affine`. The API takes the same as ``edits``.
         resolution: capture ``mean_map`` and ``max_map`` of every attention, at most that many bins
             on each side, and keep what `Trace.tile` needs. A text may then have tens of thousands
             of tokens, as far as the positions of the model reach.

@@ -49,7 +49,7 @@ TESTS = (
     "tests/app/serialization/test_*.py",
     "tests/app/tracing/test_*.py",
     "tests/model/test_batching.py",
-    "tests/model/test_site_edit.py",
+    "tests/model/interventions/test_site_edit.py",
     "tests/model/test_tracing.py",
     "tests/model/analysis/test_*.py",
     "tests/model/foreign/test_tracing.py",

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 
+from headlight.model.attention.observer import bin_width
 from headlight.model.attention.scores import ScoreTerms
-from headlight.model.observation import bin_width
 from headlight.model.positions import alibi_slopes
 
 KINDS = (

@@ -14,9 +14,9 @@ from headlight.schemas.analyses import MAX_EDITED_TOKENS, PatchingRequest
 if TYPE_CHECKING:
     from headlight.model.analysis.edited_passes import EditedPasses
     from headlight.model.analysis.logit_attribution import LogitDifference
-    from headlight.model.generation import Sampling
-    from headlight.model.interventions import Intervention
-    from headlight.model.served import Description, Served
+    from headlight.model.generation.sampling import Sampling
+    from headlight.model.interventions.intervene import Intervention
+    from headlight.model.served.protocol import Description, Served
 
 
 @dataclass(frozen=True)

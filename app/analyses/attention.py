@@ -8,13 +8,13 @@ import numpy as np
 from pydantic import Field
 
 from headlight.analyses.analysis import Analysis, Choices, Result
-from headlight.model.card import aligner_of
+from headlight.model.checkpoint.card import aligner_of
 from headlight.model.config import TransformerConfig
 from headlight.model.trace import Trace
 from headlight.schemas import Answer, ArraysAnswer, TensorAnswer
 
 if TYPE_CHECKING:
-    from headlight.model.served import Description, Served
+    from headlight.model.served.protocol import Description, Served
 
 
 class LabelsAnswer(ArraysAnswer):

@@ -13,7 +13,7 @@ from headlight.schemas import Answer, ArraysAnswer, TensorAnswer
 
 if TYPE_CHECKING:
     from headlight.model.analysis.logit_attribution import Attribution, LogitDifference
-    from headlight.model.served import Description, Served
+    from headlight.model.served.protocol import Description, Served
 
 
 class ChosenToken(Answer):

@@ -12,7 +12,7 @@ from headlight.model.trace import NamedArray, Trace
 from headlight.schemas import Answer, TensorAnswer
 
 if TYPE_CHECKING:
-    from headlight.model.served import Description, Served
+    from headlight.model.served.protocol import Description, Served
 
 
 class ChosenAnswer(Answer):

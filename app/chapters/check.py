@@ -17,7 +17,7 @@ from headlight.chapters.library import circle_in
 from headlight.chapters.outcomes import Ask, Opens, Outcome
 from headlight.errors import Problem, validation_message
 from headlight.experiment_runs import encoded_result
-from headlight.model.lab.experiments.experiment import TooCostly, collect
+from headlight.model.experiments.experiment import TooCostly, collect
 from headlight.models.registry import registry_of
 from headlight.schemas import JSON
 from headlight.schemas.traces import TraceRequest
@@ -235,7 +235,7 @@ def _faults_of_next(chapter: Chapter, others: list[Chapter]) -> Iterator[str]:
 
 
 def _experiments() -> Mapping[str, Any]:
-    from headlight.model.lab.experiments.registry import EXPERIMENTS
+    from headlight.model.experiments.registry import EXPERIMENTS
 
     return EXPERIMENTS
 

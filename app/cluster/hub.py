@@ -20,8 +20,8 @@ from cachetools import LRUCache
 from headlight.errors import Problem
 from headlight.links import Links
 from headlight.middleware.limits import RateLimiter
+from headlight.replicas import Quota, Snapshot
 from headlight.settings import Settings
-from headlight.shared import Quota, Snapshot
 
 NAME, NAMESPACE = "headlight-hub", "headlight"
 KEPT_BYTES = 64 * 2**20
@@ -131,7 +131,7 @@ def hub() -> Any:
 
 
 class HubClient:
-    """The memory shared with other replicas, by way of the actor (`headlight.shared.Shared`).
+    """The memory shared with other replicas, by way of the actor (`headlight.replicas.Shared`).
 
     Args:
         replica: the name of this replica.

@@ -8,7 +8,7 @@ from typing import Any
 from rich.table import Column, Table
 from rich.text import Text
 
-from headlight.circuit_files import FORMATS, written
+from headlight.circuits.files import FORMATS, written
 from headlight.commands.output import STANDARD_OUTPUT, check, show, writing
 from headlight.commands.parsing import UsageError
 from headlight.schemas.circuits import CircuitAnswer, CircuitRequest, FaithfulnessAnswer
@@ -20,7 +20,7 @@ OPTIONS = {"n_pairs": "--pairs", "n_edges": "--edges"}
 
 def list_tasks() -> None:
     """Print the name and the rule of each task that ships."""
-    from headlight.model.lab.evaluation.circuit_tasks import described
+    from headlight.model.circuits.tasks import described
 
     table = Table(Column("task", no_wrap=True), "rule", box=None, pad_edge=False)
     for name, rule in described():
@@ -58,7 +58,7 @@ def find(
     """
     from pydantic import ValidationError
 
-    from headlight.circuits import compute
+    from headlight.circuits.find import compute
     from headlight.errors import Problem
     from headlight.models.registry import registry_of
 
@@ -91,7 +91,7 @@ def find(
 
 
 def _source(task: str) -> dict[str, Any]:
-    from headlight.model.lab.evaluation.circuit_tasks import TASKS, UnfitTask, as_request, read_task
+    from headlight.model.circuits.tasks import TASKS, UnfitTask, as_request, read_task
 
     if task in TASKS:
         return {"task": task}

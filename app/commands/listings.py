@@ -13,7 +13,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from headlight.commands.output import show
-from headlight.model.served import NO_LIMIT
+from headlight.model.served.protocol import NO_LIMIT
 from headlight.models.registry import Registry, registry_of
 from headlight.settings import Settings, limits_of, variable_of
 

@@ -149,7 +149,7 @@ def reporting_errors() -> Iterator[None]:
 
 def _is_of_corpus(error: Exception) -> bool:
     """Return True for a `CorpusError`; its module imports PyTorch, and is not imported for this."""
-    corpus = sys.modules.get("headlight.model.lab.training.corpus")
+    corpus = sys.modules.get("headlight.model.corpus")
     return corpus is not None and isinstance(error, corpus.CorpusError)
 
 

@@ -26,8 +26,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headlight.errors import Problem
 from headlight.middleware.security import METRICS, KeyRing, is_guarded
+from headlight.replicas import Quota, Shared
 from headlight.settings import BODY_SECONDS, MAX_HEADER_BYTES
-from headlight.shared import Quota, Shared
 
 _WITH_BODY = {b"content-length", b"transfer-encoding"}
 

@@ -10,7 +10,7 @@ from cachetools import LRUCache
 from headlight.errors import Problem
 from headlight.model.atlas import layout
 from headlight.model.atlas.layout import Atlas, AtlasError, read_atlas
-from headlight.model.checkpoint_files import read_file
+from headlight.model.checkpoint.files import read_file
 from headlight.models.registry import Registry
 
 N_KEPT = 16

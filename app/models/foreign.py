@@ -21,9 +21,9 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
 from headlight.model import foreign
-from headlight.model.card import ModelCard, read_card
-from headlight.model.checkpoint import write_atomically
-from headlight.model.checkpoint_files import (
+from headlight.model.checkpoint.card import ModelCard, read_card
+from headlight.model.checkpoint.checkpoint import write_atomically
+from headlight.model.checkpoint.files import (
     CARD,
     MAX_BYTES,
     read_file,
@@ -39,8 +39,8 @@ from headlight.model.foreign.folder import (
 )
 from headlight.model.foreign.passes import Experts, Facts
 from headlight.model.foreign.readme import readme_card
-from headlight.model.head_profiles import read_profile
-from headlight.model.served import Description
+from headlight.model.profiles.profile import read_profile
+from headlight.model.served.protocol import Description
 from headlight.model.sites import Site
 from headlight.model.trace import AttentionFacts, Rotation
 

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from headlight.circuit_files import FORMATS, written
+from headlight.circuits.files import FORMATS, written
 from headlight.concurrency import client_left, run_in_thread
 from headlight.errors import described
-from headlight.model.served import Served
+from headlight.model.served.protocol import Served
 from headlight.routes.strict_json import JsonRoute
 from headlight.schemas.circuits import CircuitAnswer, CircuitRequest, TaskAnswer, TasksAnswer
 from headlight.serialization.accept import negotiate
@@ -27,7 +27,7 @@ async def tasks(
     ] = None,
 ) -> TasksAnswer:
     """Every task that ships, with the rule that its pairs are made by."""
-    from headlight.model.lab.evaluation.circuit_tasks import described as rules
+    from headlight.model.circuits.tasks import described as rules
 
     listed = list(rules())
     if model is None:
@@ -100,7 +100,7 @@ async def circuit(
 
 def lack_of(model: Served, task: str) -> str | None:
     """Return why a model cannot do a task; None: it can, as far as its tokenizer tells."""
-    from headlight.model.lab.evaluation.circuit_tasks import UnfitTask, task_pairs
+    from headlight.model.circuits.tasks import UnfitTask, task_pairs
 
     try:
         task_pairs(model, task, 2)
@@ -110,6 +110,6 @@ def lack_of(model: Served, task: str) -> str | None:
 
 
 def _circuit(services: Services, model: str, body: CircuitRequest) -> CircuitAnswer:
-    from headlight.circuits import compute
+    from headlight.circuits.find import compute
 
     return compute(body, services.registry.checkpoint(model))

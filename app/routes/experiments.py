@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from headlight.concurrency import client_left
 from headlight.errors import InvalidMembers, Problem, described, echo, server_stopping
 from headlight.experiment_runs import Run, description
-from headlight.model.lab.experiments.experiment import GROWING, Experiment, Parameters
+from headlight.model.experiments.experiment import GROWING, Experiment, Parameters
 from headlight.routes.strict_json import JsonRoute
 from headlight.schemas import EVENT_STREAM, JSON
 from headlight.schemas.experiments import (
@@ -32,7 +32,7 @@ router = APIRouter(prefix="/api/v1", tags=["experiments"], route_class=JsonRoute
 
 def known_experiments() -> Mapping[str, Experiment]:
     """Return every experiment, imported on the first call: they import what trains models."""
-    from headlight.model.lab.experiments.registry import EXPERIMENTS
+    from headlight.model.experiments.registry import EXPERIMENTS
 
     return EXPERIMENTS
 

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from headlight.concurrency import client_left
 from headlight.errors import Problem, described
-from headlight.model.card import flatten, to_markdown
+from headlight.model.checkpoint.card import flatten, to_markdown
 from headlight.routes.links import state_of
 from headlight.routes.models import model_answer
 from headlight.schemas import SAFETENSORS

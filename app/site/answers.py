@@ -23,8 +23,8 @@ from headlight.chapters.outcomes import Opens
 from headlight.client.decode import read_trace
 from headlight.errors import Problem
 from headlight.experiment_runs import description, encoded_frame
-from headlight.model.lab.experiments.experiment import Experiment, TooCostly
-from headlight.model.lab.experiments.registry import EXPERIMENTS
+from headlight.model.experiments.experiment import Experiment, TooCostly
+from headlight.model.experiments.registry import EXPERIMENTS
 from headlight.models.registry import registry_of
 from headlight.routes.experiments import experiment_answer
 from headlight.routes.models import model_answer

@@ -10,10 +10,10 @@ from time import perf_counter
 
 from headlight.analyses.analysis import Result
 from headlight.errors import too_many_elements
+from headlight.model.attention.observer import OnMap
 from headlight.model.cancellation import check
-from headlight.model.interventions import site_edits
-from headlight.model.observation import OnMap
-from headlight.model.served import Served
+from headlight.model.interventions.intervene import site_edits
+from headlight.model.served.protocol import Served
 from headlight.model.trace import Trace
 from headlight.model.tracing import (
     ModelInput,

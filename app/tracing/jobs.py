@@ -17,11 +17,11 @@ from typing import Any
 import torch
 
 from headlight.errors import Problem, over_limit
-from headlight.model.graph import NoGraph, UnknownEdge
-from headlight.model.interventions import ImpossibleIntervention, UnknownExpert
-from headlight.model.quantization import UnknownPart
-from headlight.model.served import Description, UnwatchedPass
-from headlight.model.site_edit import UnknownPosition
+from headlight.model.circuits.graph import NoGraph, UnknownEdge
+from headlight.model.interventions.intervene import ImpossibleIntervention, UnknownExpert
+from headlight.model.interventions.site_edit import UnknownPosition
+from headlight.model.quantization.affine import UnknownPart
+from headlight.model.served.protocol import Description, UnwatchedPass
 from headlight.model.sites import UnknownHead, UnknownLayer, UnknownSite
 from headlight.model.tracing import (
     EmptyText,

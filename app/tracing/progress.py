@@ -9,7 +9,7 @@ from threading import Lock
 from time import monotonic
 from typing import Any
 
-from headlight.model.observation import PooledMap
+from headlight.model.attention.observer import PooledMap
 
 EVENT_SECONDS = 0.25
 """The time between two events of progress, and between two looks at the map of a head."""

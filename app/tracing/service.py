@@ -14,6 +14,7 @@ from headlight.engine import Engine, Job
 from headlight.errors import Problem
 from headlight.metrics import Metrics
 from headlight.models.registry import Registry
+from headlight.replicas import Shared
 from headlight.schemas.traces import TraceRequest, TracesRequest
 from headlight.serialization.formats import ResponseFormat
 from headlight.serialization.sending import (
@@ -25,7 +26,6 @@ from headlight.serialization.sending import (
 )
 from headlight.serialization.trace import Answer, Answers, Sendable, encode
 from headlight.settings import MAX_LONG_TEXTS, Settings
-from headlight.shared import Shared
 from headlight.tracing.batch import solve
 from headlight.tracing.cache import KeptTiles, TraceCache
 from headlight.tracing.jobs import TraceJob, check_texts, trace_job, trace_jobs, way_to_read_more

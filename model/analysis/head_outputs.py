@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Float
 
 from headlight.model.analysis._layers import attentions_of
-from headlight.model.served import Description, Served
+from headlight.model.served.protocol import Description, Served
 from headlight.model.trace import NamedArray, Trace
 
 _CONTEXT = "_attention.context"

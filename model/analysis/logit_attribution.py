@@ -21,7 +21,7 @@ from jaxtyping import Float
 
 from headlight.model.analysis._layers import ATTENTIONS, layers_of
 from headlight.model.analysis.head_outputs import gain_of, projection_of
-from headlight.model.served import Description, LinearExit
+from headlight.model.served.protocol import Description, LinearExit
 from headlight.model.trace import NamedArray, Trace
 
 FEED_FORWARDS = ("feed_forward", "experts")

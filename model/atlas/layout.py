@@ -1,7 +1,7 @@
 """The files of an atlas.
 
 - ``atlas.json``: what was read, with which settings, and the shards; it is written last.
-- ``heads.json``: the profile of every head (`headlight.model.head_profiles`) over the whole text.
+- ``heads.json``: the profile of every head (`headlight.model.profiles.profile`), over all text.
 - ``summary.json``: of every head its commonest pairs, distances, tags and strongest sentences, for
   those who cannot read Parquet.
 - ``edges/ATTENTION/SHARD.parquet``: the weights, sorted by the word of the key.
@@ -18,8 +18,8 @@ from typing import Any
 
 import orjson
 
-from headlight.model.card import fits
-from headlight.model.checkpoint_files import read_file
+from headlight.model.checkpoint.card import fits
+from headlight.model.checkpoint.files import read_file
 
 MANIFEST, HEADS, SUMMARY = "atlas.json", "heads.json", "summary.json"
 EDGES, TOKENS, SENTENCES, SHARDS = "edges", "tokens", "sentences", "shards"

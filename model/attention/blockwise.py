@@ -26,10 +26,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from headlight.model.attention.scores import Hidden, ScoreTerms
-from headlight.model.attention.terms import MASKED, Block
-from headlight.model.cancellation import check
-from headlight.model.observation import (
+from headlight.model.attention.observer import (
     ROWS,
     KeptAttention,
     Observer,
@@ -39,6 +36,9 @@ from headlight.model.observation import (
     current_watch,
     mean_distance,
 )
+from headlight.model.attention.scores import Hidden, ScoreTerms
+from headlight.model.attention.terms import MASKED, Block
+from headlight.model.cancellation import check
 
 MANY_KEYS = 2**14
 """From so many keys on a block has twice the queries, by which maps of 30,000 tokens in heads of 32

@@ -19,10 +19,10 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from headlight.model.attention.blockwise import blockwise_attention
+from headlight.model.attention.observer import keep_attention, observe_whole
 from headlight.model.attention.points import SoftmaxPoints
 from headlight.model.attention.scores import ScoreTerms
 from headlight.model.hooks import hooked_heads
-from headlight.model.observation import keep_attention, observe_whole
 from headlight.model.positions import alibi_bias
 
 Kernel: TypeAlias = Callable[[Tensor, Tensor, Tensor, ScoreTerms, SoftmaxPoints], Tensor]

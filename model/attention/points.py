@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 from torch import Tensor, nn
 
+from headlight.model.attention.observer import OBSERVED_AXES
 from headlight.model.attention.scores import ScoreTerms
 from headlight.model.config import TransformerConfig
 from headlight.model.hooks import HookPoint, hooked_heads, is_edited, is_hooked, site_of
-from headlight.model.observation import OBSERVED_AXES
 
 WHOLE_ELEMENTS = 2**22
 """The elements of a bias or a mask beyond which attention runs in blocks, which need neither."""

@@ -9,8 +9,8 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from headlight.model.attention.observer import OBSERVED_AXES, Watch, watching
 from headlight.model.foreign.passes import ForeignPasses
-from headlight.model.observation import OBSERVED_AXES, Watch, watching
 
 STREAMED, IN_LOWER_PRECISION = 1e-5, 4e-2
 _WATCH: dict[str, Any] = {"resolution": 3, "queries": (0, 5), "block_rows": 4, "block_heads": 3}

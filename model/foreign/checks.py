@@ -21,6 +21,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from headlight.model.attention.observer import OBSERVED_AXES
 from headlight.model.foreign.blockwise_check import check_blocks, observe
 from headlight.model.foreign.folder import ForeignFolderError
 from headlight.model.foreign.generation import ForeignWriter
@@ -34,8 +35,7 @@ from headlight.model.foreign.probe import Recorder
 from headlight.model.foreign.rotations import distance_from_library
 from headlight.model.foreign.sites import NamedLayer
 from headlight.model.foreign.writes import parts_of
-from headlight.model.observation import OBSERVED_AXES
-from headlight.model.served import RowCapture
+from headlight.model.served.protocol import RowCapture
 from headlight.model.trace import Rotation
 
 EAGER, FORMULA, LENS, FUSED, CACHED, PADDED = 1e-5, 1e-6, 1e-5, 1e-5, 5e-6, 1e-5

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from headlight.model.checkpoint_files import CONFIG
+from headlight.model.checkpoint.files import CONFIG
 from headlight.model.foreign.folder import (
     GENERATION,
     MAX_SIZE,

@@ -21,7 +21,7 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from headlight.model.checkpoint_files import (
+from headlight.model.checkpoint.files import (
     CONFIG,
     MAX_BYTES,
     TOKENIZER,

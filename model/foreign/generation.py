@@ -14,9 +14,9 @@ from torch import Tensor
 from headlight.model.config import Architecture
 from headlight.model.foreign.passes import ForeignPasses
 from headlight.model.foreign.rotations import separates
-from headlight.model.generation import last_query
-from headlight.model.interventions import Intervention, bound
-from headlight.model.served import RowCapture
+from headlight.model.generation.sampling import last_query
+from headlight.model.interventions.intervene import Intervention, bound
+from headlight.model.served.protocol import RowCapture
 
 
 @dataclass

@@ -1,13 +1,13 @@
-"""The norms and matrices of a foreign model's graph; `headlight.model.graph_parts` proves them."""
+"""The norms and matrices of a foreign model's graph, proved by `headlight.model.circuits.parts`."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
 
+from headlight.model.circuits.weights import InputMatrix, NormParts, Weights
 from headlight.model.foreign.matrices import output_weights
 from headlight.model.foreign.passes import ForeignPasses
-from headlight.model.graph_weights import InputMatrix, NormParts, Weights
 
 _LETTERS = {"queries": "Q", "keys": "K", "values": "V"}
 _EPSILONS = ("eps", "variance_epsilon", "epsilon")

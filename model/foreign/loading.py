@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from headlight.model.checkpoint_files import CONFIG, CheckpointError, require_memory
+from headlight.model.checkpoint.files import CONFIG, CheckpointError, require_memory
 from headlight.model.foreign.folder import (
     LEAST_TABLE,
     ForeignFolder,

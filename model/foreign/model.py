@@ -17,7 +17,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headlight.model import cancellation
-from headlight.model.card import ModelCard
+from headlight.model.checkpoint.card import ModelCard
+from headlight.model.circuits.weights import Weights
 from headlight.model.foreign import attention as attention_file
 from headlight.model.foreign import logit_lens, matrices
 from headlight.model.foreign.checks import Checked, check, restore
@@ -55,10 +56,9 @@ from headlight.model.foreign.routers import install_routers
 from headlight.model.foreign.sites import Named, rows_of
 from headlight.model.foreign.tokenizer import read_tokenizer
 from headlight.model.foreign.writes import reach_of
-from headlight.model.graph_weights import Weights
 from headlight.model.hooks import Edit, gradient_leaves
-from headlight.model.interventions import Intervention
-from headlight.model.served import NO_LIMIT, Description, LinearExit, TextTokenizer, Weight
+from headlight.model.interventions.intervene import Intervention
+from headlight.model.served.protocol import NO_LIMIT, Description, LinearExit, TextTokenizer, Weight
 from headlight.model.trace import NamedArray
 
 _READ, _BUILT = 0.6, 0.8

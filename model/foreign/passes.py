@@ -10,19 +10,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from headlight.model.attention.observer import OBSERVED_AXES
 from headlight.model.foreign.points import new_pass
 from headlight.model.foreign.rotations import separates, switches_of
 from headlight.model.foreign.sites import Named
 from headlight.model.hooks import Capture, Edit, HookedModule, HookPoint
-from headlight.model.interventions import (
+from headlight.model.interventions.intervene import (
     ImpossibleIntervention,
     Intervention,
     bound,
     site_edits,
     unscaled_paths,
 )
-from headlight.model.observation import OBSERVED_AXES
-from headlight.model.served import UnwatchedPass, pad
+from headlight.model.served.protocol import UnwatchedPass, pad
 
 _WHOLE = (".scores", ".weights", ".sink", ".bias")
 """The sites that need the weights of every query at once."""

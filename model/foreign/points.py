@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from headlight.model.attention.observer import Observer, current_watch, observe_whole
 from headlight.model.attention.points import SoftmaxPoints
 from headlight.model.attention.scores import ScoreTerms
 from headlight.model.attention.terms import AttentionFacts, Block
 from headlight.model.cancellation import check
 from headlight.model.foreign.deferred import Deferral
 from headlight.model.hooks import HookPoint, is_hooked
-from headlight.model.observation import Observer, current_watch, observe_whole
 
 BLOCK_ELEMENTS = 2**22
 """The most scores of a block that a model file computes, all heads at once."""

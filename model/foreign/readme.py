@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml
 
-from headlight.model.card import FENCE, ModelCard, parse_yaml
-from headlight.model.checkpoint_files import CheckpointError, read_file
+from headlight.model.checkpoint.card import FENCE, ModelCard, parse_yaml
+from headlight.model.checkpoint.files import CheckpointError, read_file
 
 README = "README.md"
 MAX_README_BYTES = 2**20

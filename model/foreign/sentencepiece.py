@@ -22,7 +22,7 @@ from tokenizers import (
     processors,
 )
 
-from headlight.model.checkpoint_files import read_file
+from headlight.model.checkpoint.files import read_file
 from headlight.model.foreign.loading import MissingExtra
 
 SOURCE, TARGET, VOCABULARY = "source.spm", "target.spm", "vocab.json"

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from headlight.model.checkpoint_files import (
+from headlight.model.checkpoint.files import (
     MAX_BYTES,
     TOKENIZER,
     CheckpointError,

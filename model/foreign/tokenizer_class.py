@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from headlight.model.checkpoint_files import (
+from headlight.model.checkpoint.files import (
     MAX_BYTES,
     TOKENIZER,
     CheckpointError,

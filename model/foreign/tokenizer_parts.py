@@ -17,7 +17,7 @@ from typing import Any
 
 import tokenizers
 
-from headlight.model.checkpoint_files import (
+from headlight.model.checkpoint.files import (
     MAX_BYTES,
     TOKENIZER,
     CheckpointError,

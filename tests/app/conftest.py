@@ -20,8 +20,8 @@ from typer.testing import CliRunner
 
 from headlight import cli
 from headlight.main import create_app
-from headlight.model.card import ModelCard
-from headlight.model.checkpoint import load, save
+from headlight.model.checkpoint.card import ModelCard
+from headlight.model.checkpoint.checkpoint import load, save
 from headlight.model.config import ExpertsConfig, TransformerConfig
 from headlight.model.tokenizer import train_tokenizer
 from headlight.model.transformer import Transformer
@@ -91,8 +91,8 @@ def translator(zoo):
 @pytest.fixture(scope="session")
 def atlas_dir(tiny, tmp_path_factory):
     """Return a directory with an atlas of `tiny`, of weights from 0.02 on."""
-    from headlight.model.lab.atlas.build import build
-    from headlight.model.lab.atlas.shards import Settings as AtlasSettings
+    from headlight.model.atlas.build import build
+    from headlight.model.atlas.shards import Settings as AtlasSettings
 
     path = tmp_path_factory.mktemp("atlases")
     (path / "text.txt").write_text("\n".join(line.capitalize() + "." for line in CORPUS * 4))

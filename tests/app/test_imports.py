@@ -45,8 +45,8 @@ HEAVY = {
     "transformers",
     "nltk",
     "sacrebleu",
-    "headlight.model.lab.training",
-    "headlight.model.lab.evaluation",
+    "headlight.lab.training",
+    "headlight.lab.evaluation",
 }
 
 

@@ -17,8 +17,8 @@ from time import process_time
 
 import torch
 
-from headlight.model.analysis.circuit_passes import Pair, PairPasses
-from headlight.model.analysis.edge_scores import gradient_scores
+from headlight.model.circuits.edge_scores import gradient_scores
+from headlight.model.circuits.passes import Pair, PairPasses
 from headlight.model.foreign.loading import quiet
 from headlight.model.foreign.model import serve_module
 

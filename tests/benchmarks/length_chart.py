@@ -18,7 +18,7 @@ import torch.nn.functional as F
 
 from headlight.model.attention.blockwise import blockwise_attention
 from headlight.model.attention.kernels import attention_mask, attention_scores, attention_weights
-from headlight.model.observation import Watch, watching
+from headlight.model.attention.observer import Watch, watching
 from tests.benchmarks.test_long_texts import OBSERVED, layer, seconds
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 720, 400, 70, 190, 30, 50

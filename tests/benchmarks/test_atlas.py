@@ -20,16 +20,16 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
+from headlight.lab.evaluation.figures import SAMPLE
+from headlight.model.atlas.build import build
 from headlight.model.atlas.layout import read_atlas
+from headlight.model.atlas.ranges import plan, sentences_in
 from headlight.model.atlas.search import Question, search
-from headlight.model.card import read_card
-from headlight.model.checkpoint import CARD, ZOO, load, save
-from headlight.model.lab.atlas.build import build
-from headlight.model.lab.atlas.ranges import plan, sentences_in
-from headlight.model.lab.atlas.shards import AT_ONCE, Settings, write_shard
-from headlight.model.lab.evaluation.ablation import passes
-from headlight.model.lab.evaluation.figures import SAMPLE
-from headlight.model.lab.evaluation.heads import as_sentence, longest_sentence
+from headlight.model.atlas.shards import AT_ONCE, Settings, write_shard
+from headlight.model.checkpoint.card import read_card
+from headlight.model.checkpoint.checkpoint import CARD, ZOO, load, save
+from headlight.model.profiles.ablation import passes
+from headlight.model.profiles.measure import as_sentence, longest_sentence
 from headlight.model.transformer import Transformer
 
 SECTION = "An atlas"

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 import torch
 
-from headlight.model.card import ModelCard
-from headlight.model.checkpoint import save
+from headlight.model.checkpoint.card import ModelCard
+from headlight.model.checkpoint.checkpoint import save
 from headlight.model.config import TransformerConfig
 from headlight.model.tokenizer import train_tokenizer
 from headlight.model.transformer import Transformer

@@ -10,10 +10,10 @@ from time import perf_counter
 
 import pytest
 
-from headlight.model.lab.data.deduplication import Deduplicator
-from headlight.model.lab.data.documents import stream_documents
-from headlight.model.lab.data.features import features_of
-from headlight.model.lab.data.report import TopicStudy
+from headlight.lab.data.deduplication import Deduplicator
+from headlight.lab.data.documents import stream_documents
+from headlight.lab.data.features import features_of
+from headlight.lab.data.report import TopicStudy
 
 N_DOCUMENTS, N_WORDS, N_THREADS = 3_000, 350, 2
 MILLION = 1_000_000
@@ -21,8 +21,8 @@ MILLION = 1_000_000
 # Linux keeps the `ru_maxrss` of the parent across exec, so the peak is read from /proc there.
 PEAK = """
 import pathlib, re, resource, sys
-from headlight.model.lab.data.deduplication import Deduplicator
-from headlight.model.lab.data.documents import stream_documents
+from headlight.lab.data.deduplication import Deduplicator
+from headlight.lab.data.documents import stream_documents
 status = pathlib.Path("/proc/self/status")
 def peak():
     if status.exists():

@@ -22,10 +22,10 @@ import torch
 import torch.nn.functional as F
 
 from headlight.model.attention.blockwise import blockwise_attention
+from headlight.model.attention.observer import MAPS, ROWS, STATISTICS, Watch, watching
 from headlight.model.attention.scores import ScoreTerms
-from headlight.model.checkpoint import load
+from headlight.model.checkpoint.checkpoint import load
 from headlight.model.config import TransformerConfig
-from headlight.model.observation import MAPS, ROWS, STATISTICS, Watch, watching
 from headlight.model.transformer import Transformer
 
 LENGTHS = [4096, 16384, *map(int, filter(None, os.environ.get("HEADLIGHT_LONG", "").split(",")))]

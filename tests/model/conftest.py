@@ -7,11 +7,11 @@ import pytest
 import torch
 from jaxtyping import config as shape_checks
 
-from headlight.model.card import ModelCard
-from headlight.model.checkpoint import load, save
+from headlight.model.checkpoint.card import ModelCard
+from headlight.model.checkpoint.checkpoint import load, save
 from headlight.model.config import ExpertsConfig, TransformerConfig
 from headlight.model.hooks import HookedModule
-from headlight.model.quantization import fake_quantize, matrices_of
+from headlight.model.quantization.affine import fake_quantize, matrices_of
 from headlight.model.tokenizer import train_tokenizer
 from headlight.model.transformer import Transformer
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from headlight.model.checkpoint import ZOO, load
+from headlight.model.checkpoint.checkpoint import ZOO, load
 from headlight.model.config import KINDS, ExpertsConfig
-from headlight.model.interventions import HeadAblation, NoScaling, Temperature
-from headlight.model.served import pad
+from headlight.model.interventions.intervene import HeadAblation, NoScaling, Temperature
+from headlight.model.served.protocol import pad
 from headlight.model.tracing import (
     group_by_length,
     pass_spec,

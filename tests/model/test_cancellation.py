@@ -7,9 +7,9 @@ import torch
 
 from headlight.model.cancellation import Cancelled, cancellable, check
 from headlight.model.config import TransformerConfig
-from headlight.model.generation import Sampling, generate
+from headlight.model.generation.sampling import Sampling, generate
+from headlight.model.generation.translation import translate
 from headlight.model.transformer import Transformer
-from headlight.model.translation import translate
 
 SIZES = {"vocab_size": 40, "n_heads": 2, "d_model": 8, "d_ff": 16, "max_tokens": 32}
 IDS = [0, 5, 9]

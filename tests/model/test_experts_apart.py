@@ -3,14 +3,14 @@
 import pytest
 import torch
 
-from headlight.model.analysis.circuit_passes import PairPasses
-from headlight.model.analysis.edge_scores import gradient_scores
+from headlight.model.circuits.edge_mixing import MixedPasses
+from headlight.model.circuits.edge_scores import gradient_scores
+from headlight.model.circuits.graph import NoGraph
+from headlight.model.circuits.parts import parts_of
+from headlight.model.circuits.passes import PairPasses
 from headlight.model.config import ExpertsConfig
-from headlight.model.edge_mixing import MixedPasses
-from headlight.model.graph import NoGraph
-from headlight.model.graph_parts import parts_of
-from tests.model.analysis.test_edge_scores import pairs_of
-from tests.model.graph_models import served
+from tests.model.circuits.graph_models import served
+from tests.model.circuits.test_edge_scores import pairs_of
 
 CLEAN, CORRUPTED = [1, 7, 23, 31, 4], [1, 9, 23, 40, 4]
 

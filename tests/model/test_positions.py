@@ -15,7 +15,7 @@ from headlight.model.positions import (
     sinusoidal,
     sinusoidal_encoding,
 )
-from headlight.model.served_transformer import learned_encoding
+from headlight.model.served.transformer import learned_encoding
 from headlight.model.transformer import Transformer
 
 SIZES = {"n_layers": 1, "n_heads": 3, "d_model": 12, "d_ff": 8, "vocab_size": 20, "max_tokens": 9}

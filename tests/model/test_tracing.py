@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from headlight.model import tracing
-from headlight.model.checkpoint import load
+from headlight.model.checkpoint.checkpoint import load
+from headlight.model.generation.translation import translate
 from headlight.model.sites import UnknownSite
 from headlight.model.tracing import (
     EmptyText,
@@ -23,7 +24,6 @@ from headlight.model.tracing import (
     tokenize,
     trace,
 )
-from headlight.model.translation import translate
 
 SENTENCE = "The cat chased the mouse."
 

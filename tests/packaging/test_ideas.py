@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from headlight.cli import app
-from headlight.commands.lab.experiment import _value
-from headlight.model.checkpoint import ZOO, load
-from headlight.model.lab.experiments.registry import EXPERIMENTS
+from headlight.commands.experiment import _value
+from headlight.model.checkpoint.checkpoint import ZOO, load
+from headlight.model.experiments.registry import EXPERIMENTS
 from headlight.model.tracing import trace
 
 ROOT = Path(__file__).parents[2]

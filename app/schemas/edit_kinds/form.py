@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from headlight.model.intervention_protocol import Intervention
+from headlight.model.interventions.protocol import Intervention
 from headlight.schemas import Request
 
 MAX_GLOBS = 16

@@ -14,7 +14,7 @@ LEAST_BITS, MOST_BITS = 2, 8
 class QuantizeRequest(EditForm):
     """Compute with weights rounded to 2^bits values, as a quantized copy of the model would."""
 
-    asks = "headlight.model.quantization:Quantization"
+    asks = "headlight.model.quantization.affine:Quantization"
     kind: Literal["quantize"]
     bits: int = Field(ge=LEAST_BITS, le=MOST_BITS, description="The bits of each weight.")
     parts: Annotated[list[Glob], Field(min_length=1, max_length=MAX_GLOBS)] | None = Field(

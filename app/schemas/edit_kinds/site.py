@@ -55,7 +55,7 @@ Values = Annotated[
 
 
 class _SiteRequest(EditForm):
-    asks = "headlight.model.site_edit:SiteEdit"
+    asks = "headlight.model.interventions.site_edit:SiteEdit"
     is_ordered = True
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
 

@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 from headlight import cli
 from headlight.commands import add as add_module
 from headlight.commands.add import MEASURED, made_card
-from headlight.model.card import read_card
-from headlight.model.checkpoint import ZOO
+from headlight.model.checkpoint.card import read_card
+from headlight.model.checkpoint.checkpoint import ZOO
 from headlight.model.foreign.checks import EAGER
 from headlight.models.foreign import STORED, load_checked
 from headlight.models.registry import CHECKS

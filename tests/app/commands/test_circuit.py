@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from headlight.circuit_files import written
+from headlight.circuits.files import written
 from headlight.schemas.circuits import CircuitAnswer
 
 PAIR = {"clean": "the cat sat on", "corrupted": "the cat sat mat", "right": " the", "wrong": " mat"}

@@ -107,7 +107,7 @@ def test_a_bad_request_gets_one_clear_sentence(client, body, kind):
 
 
 def test_too_many_edges_and_tokens_are_refused_with_the_limit(client, monkeypatch):
-    monkeypatch.setattr("headlight.circuits.MAX_WORK", 100)
+    monkeypatch.setattr("headlight.circuits.find.MAX_WORK", 100)
     problem = post(client, score="exact").json()
     assert problem["limit"] == 100 < problem["actual"]
 

@@ -11,8 +11,8 @@ from pydantic import TypeAdapter
 
 from headlight.experiment_runs import MAX_QUEUED, MAX_WAITING, Experiments, Turns
 from headlight.model.cancellation import check
-from headlight.model.lab.experiments.experiment import Cost, Experiment, Parameters, Quantity
-from headlight.model.lab.experiments.registry import EXPERIMENTS
+from headlight.model.experiments.experiment import Cost, Experiment, Parameters, Quantity
+from headlight.model.experiments.registry import EXPERIMENTS
 from headlight.routes import experiments as routes
 from headlight.schemas.experiments import ExperimentEvent, ExperimentResult
 from headlight.settings import MAX_EXPERIMENTS

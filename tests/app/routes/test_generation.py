@@ -14,8 +14,9 @@ from pydantic import TypeAdapter
 
 from headlight.engine import Job
 from headlight.errors import Problem
-from headlight.model import generation, tracing
-from headlight.model.generation import Sampling
+from headlight.model import tracing
+from headlight.model.generation.sampling import Sampling
+from headlight.model.generation.sampling import sampling as generation
 from headlight.schemas.generation import GenerationEvent
 from headlight.serialization.sending import EventStream
 from headlight.tracing import generation as streaming
@@ -394,7 +395,7 @@ def test_a_stop_string_ends_the_text_before_it(client):
 
 
 def test_a_beam_writes_the_text_of_the_search(client, tiny):
-    from headlight.model.search import beam_search
+    from headlight.model.generation.search import beam_search
 
     ids = [token.id for token in tiny.tokenizer.encode(TEXT)]
     found = beam_search(tiny.writer(), ids, n_tokens=5, width=3, stop_ids=tiny.end_ids)

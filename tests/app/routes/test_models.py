@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from headlight.model.card import Example, read_card, write_card
-from tests.model.test_head_profiles import PROFILE
+from headlight.model.checkpoint.card import Example, read_card, write_card
+from tests.model.profiles.test_profile import PROFILE
 
 LONG = {
     "sites",

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from headlight.model.lab.experiments.registry import EXPERIMENTS
+from headlight.model.experiments.registry import EXPERIMENTS
 from headlight.static_files import PLOTLY_URL, SCRIPTS, STATIC_URL, THEME_SCRIPT
 
 

@@ -8,9 +8,9 @@ import pytest
 from fastapi.testclient import TestClient
 
 from headlight.main import create_app
-from headlight.model.head_profiles import HEADS, to_json
+from headlight.model.profiles.profile import HEADS, to_json
 from tests.app.reading import events_of
-from tests.model.test_head_profiles import PROFILE
+from tests.model.profiles.test_profile import PROFILE
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from headlight.model.checkpoint import load, save
-from headlight.model.interventions import ImpossibleIntervention, require_quantizable
-from headlight.model.quantization import Quantization, StoredQuantization
+from headlight.model.checkpoint.checkpoint import load, save
+from headlight.model.interventions.intervene import ImpossibleIntervention, require_quantizable
+from headlight.model.quantization.affine import Quantization, StoredQuantization
 from headlight.model.tracing import trace
 from headlight.tracing.analyses import analyse
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from headlight.model.site_edit import SiteEdit
+from headlight.model.interventions.site_edit import SiteEdit
 from headlight.model.tracing import trace
 from tests.app.reading import events_of
 

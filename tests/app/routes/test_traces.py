@@ -6,8 +6,9 @@ import httpx
 import numpy as np
 import pytest
 
-from headlight.model import interventions, tracing
-from headlight.model.checkpoint import load
+from headlight.model import tracing
+from headlight.model.checkpoint.checkpoint import load
+from headlight.model.interventions.intervene import intervene as interventions
 
 TEXT = "The cat sat on the mat because it was tired."
 WEIGHTS = "decoder.layers.{}.self_attention.weights"

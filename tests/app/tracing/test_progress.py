@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from headlight.model.observation import PooledMap
+from headlight.model.attention.observer import PooledMap
 from headlight.tracing import progress as of_progress
 from headlight.tracing.progress import BINS, EVENT_SECONDS, PassProgress
 

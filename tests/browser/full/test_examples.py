@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from headlight.model.card import read_card
-from headlight.model.checkpoint import ZOO
+from headlight.model.checkpoint.card import read_card
+from headlight.model.checkpoint.checkpoint import ZOO
 
 EXAMPLES = {
     path.name: list(read_card(path / "CARD.md").examples)

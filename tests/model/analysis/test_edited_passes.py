@@ -8,8 +8,8 @@ from headlight.model.analysis.logit_attribution import LogitDifference
 from headlight.model.analysis.patching import patching
 from headlight.model.analysis.saliency import saliency
 from headlight.model.cancellation import Cancelled, cancellable
-from headlight.model.interventions import HeadAblation
-from headlight.model.site_edit import SiteEdit
+from headlight.model.interventions.intervene import HeadAblation
+from headlight.model.interventions.site_edit import SiteEdit
 from headlight.model.tracing import trace
 
 IDS, OTHER, TARGET = [5, 60, 7, 8, 6], [5, 61, 7, 8, 6], "The cat"

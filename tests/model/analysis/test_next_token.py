@@ -6,7 +6,7 @@ import torch
 
 from headlight.model.analysis.logit_lens import last_prediction
 from headlight.model.analysis.next_token import next_token
-from headlight.model.generation import Sampling, next_token_distribution
+from headlight.model.generation.sampling import Sampling, next_token_distribution
 from headlight.model.tracing import trace
 
 

@@ -4,11 +4,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from headlight.model.atlas import search as searching
+from headlight.model.atlas.build import build
 from headlight.model.atlas.layout import AtlasError, read_atlas
 from headlight.model.atlas.search import Question, SearchTooSlow, search, wilson
+from headlight.model.atlas.shards import Settings
 from headlight.model.cancellation import Cancelled, cancellable
-from headlight.model.lab.atlas.build import build
-from headlight.model.lab.atlas.shards import Settings
 
 TEXT = (
     "The old king saw him, and the king gave him a house. The cat saw a dog near the red house.\n"

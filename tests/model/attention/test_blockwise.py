@@ -9,8 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from headlight.model.attention.blockwise import blockwise_attention
-from headlight.model.cancellation import Cancelled, cancellable
-from headlight.model.observation import (
+from headlight.model.attention.observer import (
     BLOCK_ROWS,
     OBSERVED_AXES,
     STATISTICS,
@@ -21,6 +20,7 @@ from headlight.model.observation import (
     observe_whole,
     watching,
 )
+from headlight.model.cancellation import Cancelled, cancellable
 from tests.whole_attention import KINDS, case, context, observed, whole_weights
 
 EVERYTHING = tuple(OBSERVED_AXES)

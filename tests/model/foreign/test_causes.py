@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from headlight.model.edge_cut import CorpusEdit, Cut, KnockOut
-from headlight.model.generation import Sampling, generate
-from headlight.model.graph_parts import parts_of
-from headlight.model.interventions import ImpossibleIntervention
-from headlight.model.site_edit import SiteEdit
+from headlight.model.circuits.edge_cut import CorpusEdit, Cut, KnockOut
+from headlight.model.circuits.parts import parts_of
+from headlight.model.generation.sampling import Sampling, generate
+from headlight.model.interventions.intervene import ImpossibleIntervention
+from headlight.model.interventions.site_edit import SiteEdit
 from headlight.model.tracing import tokenize, trace
 
 TEXT, OTHER, TARGET = "The cat sat by the dog.", "The dog sat by the cat.", "the dog"

@@ -12,7 +12,7 @@ from headlight.model.foreign.decoding import MAX_IDS
 from headlight.model.foreign.folder import GENERATION, ForeignFolderError
 from headlight.model.foreign.loading import quiet
 from headlight.model.foreign.model import load_foreign, serve_module
-from headlight.model.generation import Sampling, generate
+from headlight.model.generation.sampling import Sampling, generate
 from tests.tiny_checkpoints import make_model
 
 SOURCES = [[5, 40, 17, 90, 41, 8, 230, 2], [66, 12, 99, 2]]

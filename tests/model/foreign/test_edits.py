@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from headlight.model.generation import Continuation, Sampling, decode_together
-from headlight.model.site_edit import SiteEdit
+from headlight.model.generation.sampling import Continuation, Sampling, decode_together
+from headlight.model.interventions.site_edit import SiteEdit
 from headlight.model.tracing import ModelInput, pass_spec, run_batch, tokenize, trace
 
 STREAM = "decoder.layers.0.residual.after"

@@ -10,14 +10,14 @@ from headlight.model.foreign.blockwise_check import WholeMatrices
 from headlight.model.foreign.folder import ForeignFolderError
 from headlight.model.foreign.model import serve_module
 from headlight.model.foreign.probe import record
-from headlight.model.generation import Continuation, Sampling, generate
-from headlight.model.interventions import (
+from headlight.model.generation.sampling import Continuation, Sampling, generate
+from headlight.model.interventions.intervene import (
     ExpertAblation,
     HeadAblation,
     NoScaling,
 )
-from headlight.model.served import UnwatchedPass
-from headlight.model.site_edit import SiteEdit
+from headlight.model.interventions.site_edit import SiteEdit
+from headlight.model.served.protocol import UnwatchedPass
 from tests.model.foreign.conftest import ARCHITECTURES
 from tests.tiny_checkpoints import SIZES, make_model
 

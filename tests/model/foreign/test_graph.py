@@ -5,12 +5,12 @@ import random
 import pytest
 import torch
 
-from headlight.model.edge_mixing import MixedPasses
+from headlight.model.circuits.edge_mixing import MixedPasses
+from headlight.model.circuits.graph import NoGraph
+from headlight.model.circuits.parts import parts_of
 from headlight.model.foreign.model import serve_module
-from headlight.model.graph import NoGraph
-from headlight.model.graph_parts import parts_of
-from tests.model.slow_circuit import Attention, Network, SlowRun, Stack
-from tests.model.test_edge_mixing import cut_all
+from tests.model.circuits.slow_circuit import Attention, Network, SlowRun, Stack
+from tests.model.circuits.test_edge_mixing import cut_all
 from tests.tiny_checkpoints import make_model
 
 CLEAN, CORRUPTED, TARGET = [5, 9, 200, 31, 7], [5, 9, 201, 31, 8], [4, 10, 11]

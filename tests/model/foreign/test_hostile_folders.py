@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from headlight.model.checkpoint_files import CheckpointError
+from headlight.model.checkpoint.files import CheckpointError
 from headlight.model.foreign.folder import read_folder
 from headlight.model.foreign.tokenizer_parts import require_harmless
 
@@ -19,7 +19,7 @@ GUARDED = """
 import resource, signal, sys, time
 from pathlib import Path
 from headlight.models.foreign import load_checked, read_description
-from headlight.model.checkpoint_files import CheckpointError
+from headlight.model.checkpoint.files import CheckpointError
 from headlight.model.foreign.loading import transformers_library
 import transformers.models.auto.modeling_auto, transformers.generation
 transformers_library()

@@ -9,8 +9,8 @@ from headlight.model.foreign.folder import ForeignFolderError
 from headlight.model.foreign.loading import quiet
 from headlight.model.foreign.model import serve_module
 from headlight.model.foreign.rotations import Switch, separates
-from headlight.model.generation import Sampling, generate
-from headlight.model.served import RowCapture
+from headlight.model.generation.sampling import Sampling, generate
+from headlight.model.served.protocol import RowCapture
 from tests.tiny_checkpoints import SIZES
 
 SHORT, LONG = 16, 64

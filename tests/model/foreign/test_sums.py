@@ -8,7 +8,7 @@ from headlight.model.foreign.loading import quiet
 from headlight.model.foreign.passes import Points
 from headlight.model.foreign.writes import fit_step
 from headlight.model.hooks import Capture, HookPoint
-from headlight.model.site_edit import SiteEdit
+from headlight.model.interventions.site_edit import SiteEdit
 from headlight.model.tracing import trace
 from headlight.tracing.analyses import analyse, available
 from tests.tiny_checkpoints import ARCHITECTURES, UNUSUAL

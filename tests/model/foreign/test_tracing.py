@@ -21,11 +21,11 @@ from headlight.model.analysis import (
     routing,
 )
 from headlight.model.analysis.head_outputs import output_weights
-from headlight.model.checkpoint import load
+from headlight.model.attention.observer import Watch
+from headlight.model.checkpoint.checkpoint import load
 from headlight.model.foreign import installing, points
 from headlight.model.foreign.blockwise_check import WholeMatrices
 from headlight.model.foreign.model import serve_module
-from headlight.model.observation import Watch
 from headlight.model.tracing import count_elements, pass_spec, run_batch, tokenize, trace
 from headlight.tracing.analyses import available, sites_of
 from tests import tiny_checkpoints

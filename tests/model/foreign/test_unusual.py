@@ -6,7 +6,7 @@ import torch
 from headlight.errors import Problem
 from headlight.model.foreign.folder import ForeignFolderError
 from headlight.model.foreign.model import load_foreign, serve_module
-from headlight.model.interventions import HeadAblation, ImpossibleIntervention
+from headlight.model.interventions.intervene import HeadAblation, ImpossibleIntervention
 from headlight.tracing.analyses import available, sites_of
 from tests.tiny_checkpoints import make_model, make_tokenizer
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.ao.quantization.observer import PerChannelMinMaxObserver
 
-from headlight.model.quantization import quantize
+from headlight.model.quantization.affine import quantize
 
 
 @pytest.mark.parametrize("bits", range(2, 9))

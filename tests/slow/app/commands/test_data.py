@@ -18,7 +18,7 @@ GROWTH = 12
 
 COMMAND = """
 import sys
-from headlight.model.lab.data import deduplication
+from headlight.lab.data import deduplication
 deduplication.N_PAIRS = 50  # a shorter run of the same size
 deduplication._CACHE_BYTES = 2**20  # of an index that takes 13 MB
 from headlight.cli import app

@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from headlight.cli import app
-from headlight.commands.lab.study import PARTS
-from headlight.model.lab.study import find_study, read_study
+from headlight.commands.study import PARTS
+from headlight.model.circuits.study import find_study, read_study
 
 parquet = pytest.importorskip("pyarrow.parquet", reason="the extra lab is not installed")
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from headlight.model.attention.blockwise import blockwise_attention
-from headlight.model.observation import OBSERVED_AXES, Watch, watching
+from headlight.model.attention.observer import OBSERVED_AXES, Watch, watching
 from tests.whole_attention import BOUNDS, KINDS, case, context, observed
 
 N = 2048

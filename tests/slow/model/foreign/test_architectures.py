@@ -12,8 +12,8 @@ pytest.importorskip("transformers", reason="the extra hf is not installed")
 from headlight.model.analysis._layers import Attention
 from headlight.model.foreign.loading import quiet
 from headlight.model.foreign.model import serve_module
-from headlight.model.interventions import ExpertAblation, HeadAblation
-from headlight.model.served import RowCapture
+from headlight.model.interventions.intervene import ExpertAblation, HeadAblation
+from headlight.model.served.protocol import RowCapture
 from tests.benchmarks.architectures import make
 
 CAUSAL = [

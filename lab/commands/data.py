@@ -1,0 +1,516 @@
+"""`headlight data`, options and work: clean a corpus before a model reads it, report on it.
+
+Each writes a folder: ``kept.jsonl``, which `headlight train` reads, ``dropped.jsonl`` with a reason
+in every line, and the report as ``report.json`` and as a page that opens offline, ``report.html``.
+A file appears under its name when it is complete.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from headlight.commands.output import check, console, notes, writing
+from headlight.commands.parsing import Command, Group, UsageError, option, reporting_errors
+from headlight.lab.commands.synthesis import add_to as add_synthesis
+
+if TYPE_CHECKING:
+    from headlight.lab.data.deduplication import Deduplicator
+    from headlight.lab.data.documents import Document, Unusable
+    from headlight.lab.data.filters import Filter
+    from headlight.lab.data.quality import Classifier
+    from headlight.lab.data.report import Cleaning
+
+data = typer.Typer(
+    name="data",
+    cls=Group,
+    help="Clean a corpus before training, and report on what is in it.",
+    no_args_is_help=True,
+)
+
+add_synthesis(data)
+
+KEPT, DROPPED, TOPICS = "kept.jsonl", "dropped.jsonl", "topics.jsonl"
+CLASSIFIER, CARD = "classifier.json", "classifier.md"
+REPORT, PAGE = "report.json", "report.html"
+
+Corpus = Annotated[
+    list[Path],
+    typer.Argument(
+        help="Files of text, .jsonl with a member text, or .parquet; .gz, .bz2, .xz and .zst are "
+        "unpacked; or folders of them.",
+        metavar="CORPUS...",
+    ),
+]
+Out = Annotated[Path, option("The folder to write.", "DIR")]
+Unit = Annotated[
+    Literal["document", "passage"],
+    option(
+        "Judge whole documents, which lines such as <|endofbook|> separate, or passages of about "
+        "2,000 characters.",
+        name="--by",
+    ),
+]
+Threshold = Annotated[
+    float, option("The Jaccard similarity from which a document is a near-duplicate.", "J")
+]
+LeastQuality = Annotated[
+    float, option("Drop a document with a lower probability of being good.", "P", min=0, max=1)
+]
+ClassifierFile = Annotated[
+    Path | None,
+    option("A classifier.json that `headlight data quality` wrote.", "FILE", "the one that ships"),
+]
+NTopics = Annotated[int, option("The number of topics.", "N", name="--topics", min=2, max=100)]
+Against = Annotated[
+    list[Path] | None, option("A second corpus to compare with; repeat it for more files.", "FILE")
+]
+Seed = Annotated[int, option("The seed of the random numbers.", "N", min=0, max=2**32 - 1)]
+Threads = Annotated[
+    int | None, option("Threads; they do not change the result.", "N", "one per core", min=1)
+]
+Force = Annotated[bool, option("Replace the files of an earlier run.", name="--force")]
+Strict = Annotated[
+    bool,
+    option(
+        "Stop at the first line or file that cannot be read; otherwise it is left out, counted, "
+        "and written to dropped.jsonl with its reason.",
+        name="--strict",
+    ),
+]
+Languages = Annotated[
+    list[str] | None,
+    option(
+        "Drop what is not in this language, such as en; repeat it for more.",
+        "CODE",
+        name="--language",
+    ),
+]
+Unwanted = Annotated[
+    Path | None, option("Drop what holds a word or phrase of this list, one a line.", "FILE")
+]
+Spam = Annotated[
+    bool, option("Drop what shows two signs of spam: links, offers, prices.", name="--spam")
+]
+Repair = Annotated[
+    bool,
+    option("Repair wrongly decoded characters with ftfy before all else.", name="--repair"),
+]
+
+
+@data.command(cls=Command)
+def dedup(
+    corpus: Corpus,
+    out: Out,
+    by: Unit = "document",
+    threshold: Threshold = 0.8,
+    strict: Strict = False,
+    seed: Seed = 0,
+    threads: Threads = None,
+    force: Force = False,
+) -> None:
+    """Drop the near-duplicates of earlier documents.
+
+    MinHash over character 5-grams with 128 permutations finds candidates; each is verified by its
+    exact Jaccard similarity. The index of the documents lies in a temporary file, not in memory.
+    """
+    with reporting_errors():
+        from headlight.lab.data.report import Cleaning
+
+        cleaning = Cleaning(_deduplicator(threshold, seed), seed=seed, n_threads=_cores(threads))
+        with _folder(out, [KEPT, DROPPED, REPORT, PAGE], is_forced=force):
+            _write_report(out, _clean(cleaning, _Source(corpus, by, strict), out))
+
+
+@data.command(cls=Command)
+def quality(
+    out: Out,
+    corpus: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="The corpus to judge; without it a classifier is trained only.",
+            metavar="[CORPUS...]",
+        ),
+    ] = None,
+    by: Unit = "document",
+    classifier: ClassifierFile = None,
+    good: Annotated[
+        list[Path] | None,
+        option(
+            "Train on these as good documents; without bad ones, these are made from them, "
+            "damaged in nine ways: shuffled words, lost spaces, HTML and others. Repeatable.",
+            "FILE",
+        ),
+    ] = None,
+    bad: Annotated[
+        list[Path] | None, option("Train on these as bad documents; repeatable.", "FILE")
+    ] = None,
+    labelled: Annotated[
+        list[Path] | None,
+        option(
+            'Train on JSON lines with the members text and label, "good" or "bad"; repeatable.',
+            "FILE",
+        ),
+    ] = None,
+    least_quality: LeastQuality = 0.5,
+    strict: Strict = False,
+    seed: Seed = 0,
+    force: Force = False,
+) -> None:
+    """Drop documents that a classifier finds bad, by counts of words, sentences and repeats.
+
+    The classifier that ships knows stories and nine kinds of damage. Train one on your own
+    documents with --labelled, or --good and --bad: a fifth of them is held out to measure it.
+    """
+    examples = [*(good or ()), *(bad or ()), *(labelled or ())]
+    with reporting_errors():
+        if classifier and examples:
+            raise UsageError("--classifier excludes --good, --bad and --labelled")
+        if not (corpus or examples):
+            raise UsageError("name a corpus to judge, or --good or --labelled to train on")
+        from headlight.lab.data.quality import SHIPPED, read_classifier
+        from headlight.lab.data.report import Cleaning
+
+        names = [*([KEPT, DROPPED] if corpus else ()), *([CLASSIFIER, CARD] if examples else ())]
+        known = None if examples else read_classifier(classifier or SHIPPED)
+        with _folder(out, [*names, REPORT, PAGE], is_forced=force):
+            trained = known or _train(good or [], bad or [], labelled or [], by, seed)
+            if examples:
+                for name, text in ((CLASSIFIER, trained.to_json()), (CARD, trained.to_card())):
+                    with writing(out / name, is_forced=True) as file:
+                        file.write(text.encode())
+            cleaning = Cleaning(None, trained, least_quality=least_quality, seed=seed)
+            source = _Source(corpus or [], by, strict)
+            figures = _clean(cleaning, source, out) if corpus else cleaning.to_dict()
+            _write_report(out, figures)
+
+
+@data.command(cls=Command)
+def topics(
+    corpus: Corpus,
+    out: Out,
+    by: Unit = "document",
+    n_topics: NTopics = 12,
+    against: Against = None,
+    strict: Strict = False,
+    seed: Seed = 0,
+    force: Force = False,
+) -> None:
+    """Find the topics of a corpus by latent Dirichlet allocation, and compare it with another.
+
+    topics.jsonl has a line for each document: its topics with more than a tenth of it, and how
+    even its mixture is, from 0 to 1.
+    """
+    with reporting_errors():
+        from headlight.lab.data.documents import size_of
+
+        size_of([*corpus, *(against or ())])
+        sources = [_Source(files, by, strict) for files in (corpus, against) if files]
+        with _folder(out, [TOPICS, REPORT, PAGE], is_forced=force):
+            _write_report(out, sources[0].figures() | _study(sources, out, n_topics, seed))
+
+
+@data.command(cls=Command)
+def report(
+    corpus: Corpus,
+    out: Out,
+    by: Unit = "document",
+    threshold: Threshold = 0.8,
+    classifier: ClassifierFile = None,
+    least_quality: LeastQuality = 0.5,
+    n_topics: NTopics = 12,
+    against: Against = None,
+    card: Annotated[
+        list[str] | None,
+        option(
+            "Write the figures to the card of this model, which was trained on the corpus; "
+            "repeat it for more models.",
+            "MODEL",
+        ),
+    ] = None,
+    language: Languages = None,
+    unwanted: Unwanted = None,
+    spam: Spam = False,
+    repair: Repair = False,
+    strict: Strict = False,
+    seed: Seed = 0,
+    threads: Threads = None,
+    force: Force = False,
+) -> None:
+    """Clean a corpus and describe it: near-duplicates, quality, topics, sizes before and after.
+
+    What cannot be read is left out with its reason. Topics are those of the documents that are
+    kept. Open report.html in a browser; it needs no network.
+    """
+    with reporting_errors():
+        from headlight.lab.data.documents import size_of
+        from headlight.lab.data.quality import SHIPPED, read_classifier
+        from headlight.lab.data.report import Cleaning
+        from headlight.lab.data.topics import TooLittleText
+
+        size_of([*corpus, *(against or ())])
+        cards = [_card_of(model) for model in card or ()]
+        cleaning = Cleaning(
+            _deduplicator(threshold, seed),
+            read_classifier(classifier or SHIPPED),
+            least_quality=least_quality,
+            seed=seed,
+            n_threads=_cores(threads),
+            filters=_filters(language, unwanted, is_spam_dropped=spam),
+        )
+        with _folder(out, [KEPT, DROPPED, TOPICS, REPORT, PAGE], is_forced=force):
+            figures = _clean(cleaning, _Source(corpus, by, strict, repair), out)
+            compared = [_Source(files, by, strict) for files in ([out / KEPT], against) if files]
+            try:
+                if not figures["after"]["documents"]:
+                    raise TooLittleText("every document was dropped")
+                figures |= _study(compared, out, n_topics, seed)
+            except TooLittleText as error:  # the other parts are written
+                notes.print(f"no topics: {error}", markup=False, soft_wrap=True)
+            _write_report(out, figures)
+        for path in cards:
+            _write_card(path, figures)
+
+
+# --- steps ----------------------------------------------------------------------------------------
+
+
+def _deduplicator(threshold: float, seed: int) -> Deduplicator:
+    from headlight.lab.data.deduplication import Deduplicator
+
+    try:
+        return Deduplicator(threshold, seed)
+    except ValueError as error:
+        raise UsageError(f"--{error}") from error
+
+
+def _cores(threads: int | None) -> int:
+    return threads or os.cpu_count() or 1
+
+
+def _filters(
+    languages: list[str] | None, unwanted: Path | None, *, is_spam_dropped: bool
+) -> list[Filter]:
+    from headlight.lab.data.filters import LanguageFilter, SpamFilter, WordFilter
+
+    filters: list[Filter] = []
+    if languages:
+        try:
+            filters.append(LanguageFilter(languages))
+        except ValueError as error:
+            raise UsageError(f"--language: {error}") from error
+    if unwanted is not None:
+        filters.append(WordFilter.read(unwanted))
+    return [*filters, SpamFilter()] if is_spam_dropped else filters
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A corpus: its files, how it is cut, and whether what cannot be read stops the command."""
+
+    files: list[Path]
+    by: Unit
+    is_strict: bool
+    is_repaired: bool = False
+
+    def figures(self) -> dict[str, Any]:
+        return {"corpus": [str(path) for path in self.files], "by": self.by}
+
+    def documents(self, drop: Callable[[Unusable], None] | None = None) -> Iterator[Document]:
+        """Read the documents; what cannot be read is given to `drop`, or left out."""
+        from headlight.lab.data.documents import stop, stream_documents
+        from headlight.lab.data.repair import repaired
+
+        noted = stop if self.is_strict else drop or (lambda unusable: None)
+        documents = stream_documents(self.files, self.by, noted)
+        return map(repaired, documents) if self.is_repaired else documents
+
+
+def _clean(cleaning: Cleaning, source: _Source, out: Path) -> dict[str, Any]:
+    """Write the documents that are kept and those that are dropped; return the figures."""
+    from headlight.lab.data.documents import size_of
+
+    with (
+        _progress("Reading", size_of(source.files)) as advance,
+        writing(out / KEPT, is_forced=True) as kept,
+        writing(out / DROPPED, is_forced=True) as dropped,
+    ):
+
+        def drop(unusable: Unusable) -> None:
+            cleaning.note_unusable(unusable)
+            dropped.write(_line(unusable.to_dict()))
+
+        for judged in cleaning.run(source.documents(drop)):
+            file = kept if judged.reason is None else dropped
+            file.write(_line(judged.to_dict()))
+            advance(judged.document)
+    return source.figures() | cleaning.to_dict()
+
+
+def _train(
+    good: list[Path], bad: list[Path], labelled: list[Path], by: Unit, seed: int
+) -> Classifier:
+    """Train a classifier on labelled documents, or on good ones and their damaged copies."""
+    from headlight.lab.data.documents import size_of
+    from headlight.lab.data.quality import read_examples, train_classifier
+
+    if bad and not (good or labelled):
+        raise UsageError("--bad names only one label; name good documents with --good")
+    files = [*good, *bad, *labelled]
+    with _progress("Training", size_of(files)) as advance:
+        examples = list(read_examples(good, bad, labelled, by, seed, advance))
+    return train_classifier(
+        examples,
+        seed=seed,
+        about={
+            "good": [path.name for path in good],
+            "bad": [path.name for path in bad] or ("" if labelled else "the good ones, damaged"),
+            "labelled": [path.name for path in labelled],
+            "by": by,
+        },
+    )
+
+
+def _study(corpora: Sequence[_Source], out: Path, n_topics: int, seed: int) -> dict[str, Any]:
+    """Fit topics to one or two corpora, write those of each document, and return the figures."""
+    from headlight.lab.data.report import TopicStudy
+
+    with notes.status("Fitting topics"):
+        study = TopicStudy([corpus.documents for corpus in corpora], n_topics, seed)
+        with writing(out / TOPICS, is_forced=True) as file:
+            for document, mixture in study.run():
+                source = document.members.get("source", str(document.place))
+                file.write(_line({"source": source, **mixture.to_dict()}))
+    figures = study.to_dict()
+    if empty := figures["empty"]:
+        notes.print(
+            f"{len(empty)} of {n_topics} topics are more than a tenth of no document: "
+            f"{', '.join(map(str, empty))}; ask for fewer with --topics",
+            markup=False,
+            soft_wrap=True,
+        )
+    if len(corpora) > 1:
+        figures["against"] |= {"corpus": corpora[1].figures()["corpus"]}
+    return {"topics": figures}
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _folder(out: Path, names: Iterable[str], *, is_forced: bool) -> Iterator[None]:
+    """Make the folder, and check that its files can be written, before anything is computed.
+
+    A folder that was made and is empty when the block fails is removed.
+    """
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"--out is {out}, which is a file; name a folder")
+    made = [path for path in (out, *out.parents) if not path.exists()]
+    out.mkdir(parents=True, exist_ok=True)
+    try:
+        for name in names:
+            check(out / name, is_forced=is_forced)
+        yield
+    except BaseException:
+        with suppress(OSError):  # it holds a file
+            for path in made:
+                path.rmdir()
+        raise
+
+
+def _line(members: dict[str, Any]) -> bytes:
+    """Return a JSON line; a lone surrogate of another member becomes its escape."""
+    line = json.dumps(members, ensure_ascii=False, allow_nan=False)
+    return line.encode(errors="backslashreplace") + b"\n"
+
+
+def _write_report(out: Path, figures: dict[str, Any]) -> None:
+    from headlight.lab.commands.data_page import render
+
+    text = json.dumps(figures, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    with writing(out / REPORT, is_forced=True) as file:
+        file.write(text.encode())
+    with writing(out / PAGE, is_forced=True) as file:
+        file.write(render(figures).encode())
+    if "before" in figures and figures["before"]["documents"]:
+        before, after = figures["before"]["documents"], figures["after"]["documents"]
+        dropped = figures["dropped"]
+        reasons = ", ".join(f"{n:,} {kind.replace('_', ' ')}" for kind, n in dropped.items())
+        why = f" (dropped: {reasons})" if reasons else ""
+        console.print(f"kept {after:,} of {before:,} documents{why}", markup=False, soft_wrap=True)
+        if unusable := figures.get("unusable"):
+            told = ", ".join(f"{n:,} {kind.replace('_', ' ')}" for kind, n in unusable.items())
+            console.print(
+                f"left out as unreadable: {told}; dropped.jsonl has the file, line and reason of "
+                "each, and --strict stops at the first",
+                markup=False,
+                soft_wrap=True,
+            )
+        if not after and dropped.get("low_quality"):
+            least = figures["quality"]["least_quality"]
+            smaller = "" if figures["by"] == "passage" else "judge passages with --by passage, "
+            notes.print(
+                f"all that is left is below --least-quality {least:g}: lower it, {smaller}or give "
+                "--classifier a file that `headlight data quality --good` wrote for such texts",
+                soft_wrap=True,
+            )
+    console.print(f"the report is {out / PAGE}", markup=False, soft_wrap=True)
+
+
+def _card_of(model: str) -> Path:
+    """Return the card of a model; reading it reports an error before the work begins."""
+    from headlight.model.checkpoint.card import read_card
+    from headlight.model.checkpoint.checkpoint import find_model
+    from headlight.model.checkpoint.files import CARD as MODEL_CARD
+
+    path = find_model(model) / MODEL_CARD
+    read_card(path)
+    return path
+
+
+def _write_card(path: Path, figures: dict[str, Any]) -> None:
+    from headlight.lab.data.report import card_figures
+    from headlight.model.checkpoint.card import read_card, write_card
+    from headlight.model.checkpoint.checkpoint import write_atomically
+
+    command = shlex.join(["headlight", *sys.argv[1:]])
+    changed = replace(read_card(path), corpus=card_figures(figures, command))
+    write_atomically(path, lambda partial: write_card(partial, changed))
+    console.print(f"the figures are on {path}", markup=False, soft_wrap=True)
+
+
+@contextmanager
+def _progress(title: str, n_bytes: int) -> Iterator[Callable[[Document], None]]:
+    """Show the bytes that were read on the terminal; call the result with each document."""
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=notes, transient=True) as progress:
+        task = progress.add_task(title, total=n_bytes)
+        n_read = n_documents = 0
+
+        def advance(document: Document) -> None:
+            nonlocal n_read, n_documents
+            before, n_documents = n_read, n_documents + 1
+            n_read += document.place.end - document.place.start
+            progress.advance(task, n_read - before)
+            # A log, which shows no bar, gets a line at each twentieth.
+            if not notes.is_terminal and 20 * n_read // n_bytes > 20 * before // n_bytes:
+                share = f"{n_read / 1e6:,.1f} of {n_bytes / 1e6:,.1f} MB"
+                notes.print(f"{title.lower()}: {share}, {n_documents:,} documents", markup=False)
+
+        yield advance

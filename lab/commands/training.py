@@ -1,0 +1,460 @@
+"""The work of `headlight train` and `comparisons`: settings as typed, the run, its progress.
+
+Their options are in `app/cli.py`.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+import yaml
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from safetensors import SafetensorError
+
+from headlight.commands.output import console, notes
+from headlight.commands.parsing import UsageError
+from headlight.lab.commands.errors import usage_errors
+from headlight.lab.training import run
+from headlight.lab.training.config import merge
+from headlight.lab.training.distributed import join, local_rank
+from headlight.lab.training.loop import Loop, StepReport
+from headlight.lab.training.preference import make_comparisons, write_comparisons
+from headlight.lab.training.registry import RECIPES
+from headlight.lab.training.samples import read_samples
+from headlight.model.checkpoint.card import ModelCard, flatten, read_card
+from headlight.model.checkpoint.checkpoint import ZOO, find_model, load_checkpoint, save
+from headlight.model.checkpoint.files import CARD, TOKENIZER, CheckpointError
+from headlight.model.corpus import read_documents
+from headlight.model.device import choose_device, choose_threads, is_out_of_memory, machine_of
+from headlight.model.tokenizer import read_tokenizer
+
+EVALUATED = "evaluated."  # how the names of figures begin that are measured during training
+BUSY = "other processes keep this machine busy, so one thread is used; --threads N uses more"
+
+
+def train_model(
+    recipe: str,
+    out: Path,
+    *,
+    corpus: Sequence[Path] | None,
+    comparisons: Sequence[Path] | None,
+    config: Path | None,
+    assignments: Sequence[str] | None,
+    steps: int | None,
+    seed: int | None,
+    device: str,
+    precision: str | None,
+    threads: int | None,
+    begun_from: str | None,
+    reward: str | None,
+    teacher: str | None,
+    tokenizer: str | None,
+    resume: bool,
+) -> bool:
+    """Train a model, or resume its training; the arguments are the options of `headlight train`.
+
+    Returns:
+        False if a signal stopped the run before its last step; its state is saved.
+
+    Raises:
+        UsageError: an option or a setting is not allowed.
+        ValueError: a file is unusable, memory ran out, or the loss is not finite.
+    """
+    try:
+        with usage_errors():
+            n_threads = choose_threads(threads)
+            place = choose_device(device)
+        is_held_back = threads is None and n_threads < torch.get_num_threads()
+        torch.set_num_threads(n_threads)
+        with join(place) as processes:
+            with usage_errors():
+                if resume:
+                    models = begun_from or teacher or reward or tokenizer
+                    is_other = _is_other_corpus(out, [*(corpus or ()), *(comparisons or ())])
+                    if is_other or config or assignments or models or seed is not None:
+                        raise UsageError(
+                            "a resumed run keeps its corpus, its seed, its settings, the model it "
+                            "began from and its other models; leave them out"
+                        )
+                    loop = run.resume(
+                        out,
+                        steps=steps,
+                        precision=precision,
+                        command=_command(processes.size),
+                        device=device,
+                        processes=processes,
+                    )
+                else:
+                    settings = _settings(config, assignments, steps=steps, seed=seed)
+                    if RECIPES[recipe].takes_reward:
+                        begun_from = begun_from or RECIPES[recipe].begins_from
+                        merge(settings, _raters(recipe, reward, begun_from))
+                    elif reward is not None:
+                        raise UsageError(
+                            f"the recipe {recipe!r} uses no reward model; leave out --reward"
+                        )
+                    asked = run.make_run(
+                        recipe,
+                        _files(recipe, corpus, comparisons),
+                        settings=settings,
+                        precision=precision or "auto",
+                        command=_command(processes.size),
+                        begun_from=begun_from,
+                        teacher=teacher,
+                        tokenizer=tokenizer,
+                    )
+                    loop = run.start(asked, out, device=device, processes=processes)
+            return _run_loop(loop, loop.out.resolve().name, BUSY if is_held_back else "")
+    except (ValueError, OSError):
+        if local_rank() > 0:  # the first process of this machine reports it
+            sys.exit(1)
+        raise
+
+
+def _files(
+    recipe: str, corpus: Sequence[Path] | None, comparisons: Sequence[Path] | None
+) -> Sequence[Path]:
+    """Return the files that a recipe reads: its comparisons or its corpus."""
+    wanted = RECIPES[recipe].reads or "corpus"
+    unused = "corpus" if wanted == "comparisons" else "comparisons"
+    files = {"corpus": corpus, "comparisons": comparisons}
+    if files[unused]:
+        raise UsageError(f"the recipe {recipe!r} reads no {unused}; leave out --{unused}")
+    if paths := files[wanted]:
+        return paths
+    if not RECIPES[recipe].reads:
+        return ()
+    article = "no corpus was" if wanted == "corpus" else "no comparisons were"
+    raise UsageError(f"{article} given; name a file with --{wanted}")
+
+
+def _is_other_corpus(out: Path, files: Sequence[Path]) -> bool:
+    """Return True if the named files differ from those of the run in a folder."""
+    try:
+        return (
+            bool(files) and tuple(str(path.resolve()) for path in files) != run.read_run(out).corpus
+        )
+    except CheckpointError:
+        return True
+
+
+def _raters(recipe: str, reward: str | None, reference: str) -> dict[str, Any]:
+    """Return the settings that name the reward model and the frozen reference."""
+    if reward is None:
+        raise UsageError(f"the recipe {recipe!r} needs a reward model; name it with --reward")
+    models = {"rows.reward": reward, "rows.reference": reference}
+    return {name: str(find_model(model).resolve()) for name, model in models.items()}
+
+
+def sample_comparisons(
+    corpus: Sequence[Path], out: Path, *, model: str, count: int, seed: int, force: bool
+) -> None:
+    """Write comparisons of a model's samples; the arguments are those of `headlight comparisons`.
+
+    Raises:
+        UsageError: there is no such model, or it is no decoder.
+        ValueError: a file is unusable, or exists already.
+    """
+    if out.exists() and not force:
+        raise ValueError(f"{out} exists; replace it with --force")
+    with usage_errors():
+        try:
+            checkpoint = load_checkpoint(find_model(model))
+        except CheckpointError as error:
+            raise UsageError(str(error)) from error
+        if checkpoint.config.kind != "decoder":
+            raise UsageError(f"{model} is of kind {checkpoint.config.kind!r}; use a decoder")
+    pairs = []
+    with _progress(Console(stderr=True), "comparisons") as progress:
+        task = progress.add_task("", total=count, figures="")
+        for comparison in make_comparisons(
+            checkpoint, read_documents(corpus), count=count, seed=seed
+        ):
+            pairs.append(comparison)
+            progress.update(task, advance=1)
+    write_comparisons(out, pairs)
+    console.print(f"wrote {len(pairs)} comparisons to {out}", markup=False)
+    if len(pairs) < count:
+        notes.print(
+            f"{len(pairs)} of {count}: each paragraph of the corpus begins one prompt, and all are "
+            "used; pairs of one score and blank answers are left out: name more text with "
+            "--corpus",
+            markup=False,
+            soft_wrap=True,
+        )
+
+
+def _command(n_processes: int) -> str:
+    """Return the command line, quoted so that it can be typed again."""
+    together = ["torchrun", "--nproc-per-node", str(n_processes), "-m", "headlight.cli"]
+    return shlex.join([*(together if n_processes > 1 else ["headlight"]), *sys.argv[1:]])
+
+
+# --- settings -------------------------------------------------------------------------------------
+
+
+def _settings(
+    config: Path | None, assignments: Sequence[str] | None, *, steps: int | None, seed: int | None
+) -> dict[str, Any]:
+    """Merge a file, assignments and options, each overriding the one before."""
+    changes = read_settings_file(config) if config else {}
+    merge(changes, read_settings(assignments or ()))
+    options = {"loop.steps": steps, "loop.seed": seed}
+    merge(changes, {name: value for name, value in options.items() if value is not None})
+    return changes
+
+
+def read_settings(assignments: Sequence[str]) -> dict[str, Any]:
+    """Parse ``["loop.steps=10"]`` as ``{"loop": {"steps": 10}}``; values are YAML.
+
+    An empty value is empty text, not null: a shell removes the quotes of ``rows.separator=""``.
+
+    Raises:
+        ValueError: an assignment has no equals sign, or its value is not YAML.
+    """
+    settings: dict[str, Any] = {}
+    for assignment in assignments:
+        name, is_there, value = assignment.partition("=")
+        if not is_there:
+            raise ValueError(f"{assignment!r} has no '='; write NAME=VALUE")
+        parsed = _parse(value, f"the value of {name.strip()}") if value.strip() else ""
+        merge(settings, {name.strip(): parsed})
+    return settings
+
+
+def read_settings_file(path: Path) -> dict[str, Any]:
+    """Read a YAML file with some of the mappings ``model``, ``rows`` and ``loop``.
+
+    Raises:
+        ValueError: the file cannot be read, or does not hold a mapping.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not UTF-8") from error
+    settings = _parse(text, str(path))
+    if not isinstance(settings, dict):
+        raise ValueError(f"{path} holds no settings; write them as 'loop:', then '  steps: 100'")
+    # A section without a line under it changes nothing.
+    return {str(name): value for name, value in settings.items() if value is not None}
+
+
+class _Loader(yaml.SafeLoader):
+    """A YAML loader that reads 1e-3 as a number and rejects duplicate keys."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        for number, (key, (place, _)) in enumerate(zip(keys, node.value, strict=True)):
+            if key in keys[:number] and not isinstance(key, list | dict):
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"{key!r} is given twice", place.start_mark
+                )
+        return super().construct_mapping(node, deep)
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"^[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
+)
+
+
+def _parse(text: str, where: str) -> Any:
+    try:
+        # _Loader is a SafeLoader: it constructs plain data only.
+        return yaml.load(text, _Loader)  # nosec B506
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = f", line {mark.line + 1}" if mark and "\n" in text.strip() else ""
+        raise ValueError(f"{where}{place} is not YAML: {error.problem}") from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ValueError(f"{where} is not YAML: {reason}") from error
+
+
+# --- the run on the terminal ----------------------------------------------------------------------
+
+
+def _run_loop(loop: Loop, title: str, note: str) -> bool:
+    """Run the loop, show its progress after the note, and write the model with its card."""
+    shown = Console(highlight=False, quiet=not loop.processes.is_first)
+    if loop.config.evaluate_every:
+        loop.observe(loop.config.evaluate_every, _evaluate)
+    if loop.processes.is_first:
+        for line in _headlines(loop, title, note):
+            shown.print(line, markup=False, soft_wrap=True)
+    try:
+        with _progress(shown) as progress:
+            task = progress.add_task("", total=loop.config.steps, completed=loop.step, figures="")
+            is_finished = loop.run(partial(_listen, loop, progress, task))
+        if loop.processes.is_first:
+            run.finish(loop, _card(loop, title))
+    except (OSError, SafetensorError) as error:
+        why = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise ValueError(
+            f"{loop.out} cannot be written after step {loop.step}: {why.lower()}; what was saved "
+            f"before is whole: make room, and continue with --out {loop.out} --resume"
+        ) from error
+    except RuntimeError as error:
+        if not is_out_of_memory(error):
+            raise
+        raise ValueError(
+            f"memory ran out in step {loop.step + 1}; {loop.less_memory()}, or make the model "
+            "smaller"
+        ) from error
+    if is_finished:
+        why = ""
+        if loop.has_converged:
+            why = f", as {loop.best.n_worse} validations brought no lower held-out loss"
+        kept = ""
+        if loop.config.best:
+            kept = f" of step {loop.best.step}, with the lowest held-out loss,"
+        shown.print(
+            f"trained {loop.step} steps{why}; the model{kept} is in {loop.out}",
+            markup=False,
+            soft_wrap=True,
+        )
+    else:
+        shown.print(
+            f"stopped after step {loop.step} and saved; continue with --out {loop.out} --resume",
+            markup=False,
+        )
+    return is_finished
+
+
+def _headlines(loop: Loop, title: str, note: str) -> Iterator[str]:
+    """Describe the model, the machine, and the steps that read no text."""
+    config, device = loop.model.config, loop.model.vectors.device
+    n_parameters = sum(parameter.numel() for parameter in loop.model.parameters())
+    facts = [
+        config.kind,
+        f"{n_parameters:,} parameters",
+        f"{config.vocab_size:,} tokens in the vocabulary",
+        f"{_precision(loop)} on {machine_of(device)}",
+    ]
+    if device.type == "cpu":
+        n_threads = torch.get_num_threads()
+        facts.append("1 thread" if n_threads == 1 else f"{n_threads} threads")
+    if loop.processes.size > 1:
+        facts.append(f"{loop.processes.size} processes")
+    yield f"{title}: {', '.join(facts)}"
+    if note:
+        yield note
+    for steps in run.steps_without_text(run.read_run(loop.out)):
+        yield (
+            f"steps {steps.start} to {steps.stop - 1} read no line of the corpus: they train on "
+            "repeated segments of its tokens"
+        )
+
+
+def _precision(loop: Loop) -> str:
+    return str(loop.precision).removeprefix("torch.")
+
+
+def _progress(shown: Console, unit: str = "steps") -> Progress:
+    return Progress(
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn(unit + " {task.fields[figures]}"),
+        TimeRemainingColumn(),
+        TextColumn("left"),
+        console=shown,
+    )
+
+
+def _listen(loop: Loop, progress: Progress, task: TaskID, report: StepReport) -> None:
+    """Show a step, and the texts that were written after it."""
+    _show(progress, task, report)
+    if loop.config.sample_every and loop.processes.is_first:
+        for sample in read_samples(loop.out, report.step):
+            text = f"{sample['prompt']} …{sample['text']}"
+            progress.console.print(f"step {report.step:>6}  {text!r}", markup=False, soft_wrap=True)
+
+
+def _evaluate(loop: Loop) -> dict[str, float]:
+    """Measure the model of a loop on the project's own texts, as `headlight evaluate` does."""
+    from headlight.lab.evaluation.figures import sample_figures
+
+    recipe = run.read_run(loop.out).recipe
+    card = ModelCard(title="", licence="", training={"recipe": recipe}, prose="# Unfinished")
+    with TemporaryDirectory() as folder:
+        save(Path(folder), loop.model, read_tokenizer(loop.out / TOKENIZER), card)
+        figures = sample_figures(load_checkpoint(Path(folder)))
+    return {
+        EVALUATED + name: float(value)
+        for name, value in flatten(figures)
+        if isinstance(value, int | float) and not name.startswith(("robustness", "examples"))
+    }
+
+
+def _show(progress: Progress, task: TaskID, report: StepReport) -> None:
+    figures = f"loss {report.loss:.3f}  {report.tokens / report.seconds:,.0f} tokens/s"
+    if "reward" in report.figures:
+        figures = f"reward {report.figures['reward']:.3f}  {figures}"
+    progress.update(task, completed=report.step, figures=figures)
+    if report.valid_loss is not None:
+        figures += f"  held-out loss {report.valid_loss:.3f}"
+        if report.balance_loss:  # 0 for a dense model
+            figures += f"  balance loss {report.balance_loss:.3f}"
+        if "valid_right" in report.figures:
+            figures += f"  {100 * report.figures['valid_right']:.1f} % right"
+        progress.console.print(f"step {report.step:>6}  {figures}", soft_wrap=True)
+    measured = {
+        name.removeprefix(EVALUATED): value
+        for name, value in report.figures.items()
+        if name.startswith(EVALUATED)
+    }
+    if measured:
+        told = "  ".join(f"{name} {value:.4g}" for name, value in measured.items())
+        progress.console.print(f"step {report.step:>6}  {told}", soft_wrap=True)
+
+
+def _card(loop: Loop, title: str) -> ModelCard:
+    """Write the facts of the run on a card.
+
+    A card that exists keeps its prose, and its figures if the weights have not changed.
+    """
+    path = loop.out / CARD
+    prose = f"# {title}\n\nNot described yet."
+    fresh = ModelCard(title=title, licence="not stated", prose=prose)
+    known = read_card(path) if path.exists() else fresh
+    asked = run.read_run(loop.out)
+    training = {
+        "recipe": asked.recipe,
+        "command": " && ".join(asked.commands),
+        "seed": loop.config.seed,
+        "steps": loop.step,
+        **({"kept_step": loop.best.step} if loop.config.best else {}),
+        "tokens": loop.tokens,
+        "hours": round(loop.seconds / 3600, 2),
+        "machine": machine_of(loop.model.vectors.device),
+        "precision": _precision(loop),
+    }
+    training |= {role: _named(path) for role, path in run.other_models(asked).items()}
+    if loop.processes.size > 1:
+        training["processes"] = loop.processes.size
+    is_same = known.training.get("steps") == loop.step
+    return replace(known, training=training, metrics=known.metrics if is_same else {})
+
+
+def _named(folder: str) -> str:
+    """Return the name of a shipped model, or the path of another."""
+    path = Path(folder)
+    return path.name if path.parent == ZOO else folder

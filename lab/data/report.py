@@ -1,0 +1,281 @@
+"""Cleaning: the steps that keep or drop each document, and the figures of a report."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from headlight.lab.data.deduplication import (
+    MAX_CHARACTERS,
+    N_HASHES,
+    SHINGLE,
+    Deduplicator,
+    Reservoir,
+    measure_error,
+)
+from headlight.lab.data.documents import Document, Unusable
+from headlight.lab.data.filters import Filter
+from headlight.lab.data.quality import Classifier, Extremes
+from headlight.lab.data.topics import N_TOPICS, Mixture, TopicModel, TopicShares, divergence
+
+SAMPLE = 200
+"""Documents from which pairs are made to measure the error of the estimate."""
+
+N_EXAMPLES = 10
+N_BINS = 20
+N_TOPIC_WORDS = 4
+
+LEAST_QUALITY = 0.5
+"""The probability of being good below which a document is dropped."""
+
+Documents = Callable[[], Iterable[Document]]
+"""A function that reads a corpus from its beginning."""
+
+
+class Judged(NamedTuple):
+    """A document, the reason to drop it, None if it is kept, and its probability of being good.
+
+    The probability is None if it was dropped before, or if there is no classifier.
+    """
+
+    document: Document
+    reason: dict[str, Any] | None
+    quality: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the document as an object for JSON lines."""
+        line = self.document.to_dict()
+        if self.quality is not None:
+            line["quality"] = round(self.quality, 4)
+        return line if self.reason is None else line | {"reason": self.reason}
+
+
+class Cleaning:
+    """Judges documents one after another and counts what happens to them.
+
+    Args:
+        deduplicator: finds near-duplicates; None: all pass.
+        classifier: judges the documents that are left; None: all pass.
+        least_quality: the probability of being good below which one is dropped.
+        seed: decides the sample on which the error of the estimate is measured.
+        n_threads: that compute signatures; the result does not depend on it.
+        filters: judge each document before all else.
+    """
+
+    def __init__(
+        self,
+        deduplicator: Deduplicator | None,
+        classifier: Classifier | None = None,
+        *,
+        least_quality: float = LEAST_QUALITY,
+        seed: int,
+        n_threads: int = 1,
+        filters: Sequence[Filter] = (),
+    ) -> None:
+        self._filters = filters
+        self._unusable: Counter[str] = Counter()
+        self._deduplicator, self._classifier = deduplicator, classifier
+        self._least_quality, self._seed, self._n_threads = least_quality, seed, n_threads
+        self._before, self._after = _Size(), _Size()
+        self._reasons: Counter[str] = Counter()
+        self._sample = Reservoir(SAMPLE, seed)
+        self._duplicates: list[dict[str, Any]] = []
+        self._extremes = Extremes(N_EXAMPLES)
+        self._histogram = np.zeros(N_BINS, int)
+
+    def run(self, documents: Iterable[Document]) -> Iterator[Judged]:
+        """Judge documents; those that a filter drops come before the next one that passes."""
+        refused: list[Judged] = []
+        passing = self._passing(documents, refused)
+        pairs: Iterable[tuple[Document, Any]]
+        if self._deduplicator is None:
+            pairs = ((document, None) for document in passing)
+        else:
+            pairs = self._deduplicator.judge(passing, self._n_threads)
+        for document, duplicate in pairs:
+            yield from _emptied(refused)
+            self._before.add(document)
+            if self._deduplicator is not None:
+                self._sample.add(document.text[:MAX_CHARACTERS])
+            reason, quality = None, None
+            if duplicate is not None:
+                reason = duplicate.to_dict()
+                self._remember(document, reason)
+            elif self._classifier is not None:
+                quality = self._measure(document, self._classifier)
+                if quality < self._least_quality:
+                    reason = {"kind": "low_quality", "quality": round(quality, 4)}
+            if reason is None:
+                self._after.add(document)
+            else:
+                self._reasons[reason["kind"]] += 1
+            yield Judged(document, reason, quality)
+        yield from _emptied(refused)
+
+    def note_unusable(self, unusable: Unusable) -> None:
+        """Count something that could not be read as a document."""
+        self._unusable[unusable.kind] += 1
+
+    def _passing(self, documents: Iterable[Document], refused: list[Judged]) -> Iterator[Document]:
+        """Yield the documents that every filter lets pass; put the others into the list."""
+        for document in documents:
+            reasons = (each.reason(document.text) for each in self._filters)
+            if (reason := next(filter(None, reasons), None)) is None:
+                yield document
+                continue
+            self._before.add(document)
+            self._reasons[reason["kind"]] += 1
+            refused.append(Judged(document, reason, None))
+
+    def _remember(self, document: Document, reason: dict[str, Any]) -> None:
+        if "jaccard" in reason and len(self._duplicates) < N_EXAMPLES:
+            self._duplicates.append({"source": str(document.place), **reason})
+
+    def _measure(self, document: Document, classifier: Classifier) -> float:
+        quality = classifier.score(document.text)
+        self._extremes.add(quality, str(document.place), document.text)
+        self._histogram[min(int(quality * N_BINS), N_BINS - 1)] += 1
+        return quality
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures of the report, once all documents were judged."""
+        figures: dict[str, Any] = {
+            "before": self._before.to_dict(),
+            "after": self._after.to_dict(),
+            "dropped": dict(sorted(self._reasons.items())),
+            "unusable": dict(sorted(self._unusable.items())),
+        }
+        if self._deduplicator is not None:
+            figures["dedup"] = self._dedup(self._deduplicator)
+        if self._classifier is not None:
+            figures["quality"] = self._quality(self._classifier)
+        return figures
+
+    def _dedup(self, deduplicator: Deduplicator) -> dict[str, Any]:
+        n_bands, n_rows = deduplicator.bands
+        error = measure_error(self._sample.items, self._seed)
+        return {
+            "threshold": deduplicator.threshold,
+            "seed": deduplicator.seed,
+            "shingle": SHINGLE,
+            "permutations": N_HASHES,
+            "bands": n_bands,
+            "hashes_per_band": n_rows,
+            "candidates": deduplicator.n_candidates,
+            "verified": deduplicator.n_verified,
+            "estimate": error.to_dict() if error else None,
+            "examples": self._duplicates,
+        }
+
+    def _quality(self, classifier: Classifier) -> dict[str, Any]:
+        return {
+            "least_quality": self._least_quality,
+            "histogram": self._histogram.tolist(),
+            "weights": dict(zip(classifier.features, classifier.weights, strict=True)),
+            "classifier": classifier.figures,
+            "about": classifier.about,
+            "best": self._extremes.best,
+            "worst": self._extremes.worst,
+        }
+
+
+def _emptied(judged: list[Judged]) -> list[Judged]:
+    """Empty a list and return what it held."""
+    held = judged[:]
+    judged.clear()
+    return held
+
+
+class _Size:
+    """The size of some documents."""
+
+    def __init__(self) -> None:
+        self.documents = self.bytes = self.words = 0
+
+    def add(self, document: Document) -> None:
+        self.documents += 1
+        self.bytes += document.n_bytes
+        self.words += len(document.text.split())
+
+    def to_dict(self) -> dict[str, int]:
+        return {"documents": self.documents, "bytes": self.bytes, "words": self.words}
+
+
+class TopicStudy:
+    """The topics of a corpus, or of two that are compared.
+
+    Args:
+        corpora: one, or two, on which the topics are fitted together.
+        n_topics: their number.
+        seed: decides the start of the fit.
+
+    Raises:
+        CorpusError: as `stream_documents`.
+        TooLittleText: there are too few documents or words.
+    """
+
+    def __init__(
+        self, corpora: Sequence[Documents], n_topics: int = N_TOPICS, seed: int = 0
+    ) -> None:
+        self._corpora = corpora
+        self._model = TopicModel(n_topics, seed)
+        self._model.fit(lambda: chain.from_iterable(map(_texts, corpora)))
+        self._shares: list[TopicShares] = []
+
+    def run(self) -> Iterator[tuple[Document, Mixture]]:
+        """Yield each document of the corpora with its topics."""
+        for documents in self._corpora:
+            shares = TopicShares(self._model.n_topics)
+            # Read twice side by side: a batch of texts is ahead of the documents.
+            for document, mixture in zip(
+                documents(), self._model.mixtures(_texts(documents)), strict=True
+            ):
+                shares.add(mixture)
+                yield document, mixture
+            self._shares.append(shares)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures of the report, once `run` is through."""
+        first, *others = self._shares
+        figures = self._model.to_dict() | first.to_dict()
+        for other in others:
+            figures["against"] = other.to_dict()
+            figures["divergence"] = divergence(first.shares, other.shares)
+        return figures
+
+
+def card_figures(figures: Mapping[str, Any], command: str) -> dict[str, Any]:
+    """Return the part of a report that a model's card keeps.
+
+    Args:
+        figures: as ``report.json`` has them.
+        command: the command that made the report.
+    """
+    estimate = figures["dedup"]["estimate"] or {}
+    summary = {
+        "command": command,
+        "by": figures["by"],
+        "before": figures["before"],
+        "after": figures["after"],
+        "dropped": figures["dropped"],
+        "jaccard_estimate": {name: estimate.get(name) for name in ("pairs", "error", "bound")},
+    }
+    if (topics := figures.get("topics")) is None:
+        return summary
+    return summary | {
+        "diversity": topics["diversity"],
+        "corpus_diversity": topics["corpus_diversity"],
+        "topics_per_document": topics["topics_per_document"],
+        "topics": {
+            " ".join(topic["words"][:N_TOPIC_WORDS]): share
+            for topic, share in zip(topics["topics"], topics["shares"], strict=True)
+        },
+    }
+
+
+def _texts(documents: Documents) -> Iterator[str]:
+    return (document.text for document in documents())

@@ -1,0 +1,415 @@
+"""The figures on a model card: the metrics of its recipe, measured on the files at hand.
+
+Every model is measured on the sample texts that ship with the project, so that a clone can repeat
+these figures. The others are measured on text that the corpus held back, if it is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any
+
+from headlight.lab.evaluation import (
+    fill,
+    positions,
+    preference,
+    quantization,
+    reasoning,
+    stories,
+    translate,
+)
+from headlight.lab.evaluation.agreement import agreement_figures
+from headlight.lab.evaluation.examples import BOOKS, head_controls, measure_examples
+from headlight.lab.evaluation.minimal_pairs import grammar_pairs, pair_figures
+from headlight.lab.evaluation.minimal_pairs import read_pairs as read_minimal_pairs
+from headlight.lab.evaluation.moe import expert_tokens
+from headlight.lab.evaluation.robustness import FORMS, robustness
+from headlight.lab.evaluation.translate import bleu
+from headlight.lab.evaluation.word_alignment import ENGLISH_FRENCH_GOLD, read_gold
+from headlight.lab.figures import Evidence, Figures, Quality
+from headlight.lab.training.preference import Comparison, read_comparisons
+from headlight.lab.training.registry import RECIPES
+from headlight.model.arithmetic import split
+from headlight.model.corpus import (
+    CorpusError,
+    SentencePair,
+    read_documents,
+    read_pairs,
+)
+from headlight.model.served.transformer import Checkpoint
+
+SAMPLE = Path(__file__).with_name("sample.txt")
+_NO_FILES = "a model of the recipe 'reasoning' is measured on problems, not files; leave them out"
+_OPTIONAL = {
+    "other": "another text",
+    "corpus": "a corpus",
+    "minimal_pairs": "minimal pairs",
+    "gold": "a word alignment",
+}
+_OTHERS = "other_texts"
+_NEEDED = {
+    "minimal_pairs": "minimal_pairs",
+    "minimal_pairs_by_paradigm": "minimal_pairs",
+    "ibm_models": "corpus",
+    "sampling": "corpus",
+    "alignment_literary": "gold",
+}
+"""The figures of a card that no text gives, and the file that each needs."""
+
+
+def recipe_of(checkpoint: Checkpoint) -> str:
+    """Return the recipe that the card names, or else the usual one of models of this kind."""
+    kind = checkpoint.config.kind
+    known = {name: recipe for name, recipe in RECIPES.items() if recipe.model.kind == kind}
+    named = checkpoint.description.card.training.get("recipe")
+    return str(named) if named in known else next(name for name in known if known[name].is_usual)
+
+
+def figures_of(checkpoint: Checkpoint) -> Figures:
+    """Return the figures of a model's recipe."""
+    named = RECIPES[recipe_of(checkpoint)].figures
+    figures: Figures = (resolve_name(named) if isinstance(named, str) else named)()
+    return figures
+
+
+def measure(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
+    """Measure a model on the evidence and, under ``sample``, on the project's own texts.
+
+    With evidence, a sample shorter than the model's context is left out. The corpus of `stories`
+    gives no figures here: see `measure_expert_tokens`.
+
+    Returns:
+        The figures by name, rounded to four digits.
+
+    Raises:
+        CorpusError: a file is unusable, or too short.
+        ValueError: a model of this recipe takes no such evidence.
+    """
+    if evidence == Evidence():
+        return {"sample": sample_figures(checkpoint)}
+    by_recipe = figures_of(checkpoint)
+    for name, called in _OPTIONAL.items():
+        if getattr(evidence, name) and name not in by_recipe.takes:
+            recipe = recipe_of(checkpoint)
+            raise ValueError(
+                f"a model of the recipe '{recipe}' is not measured on {called}; leave it out"
+            )
+    if evidence.other and not evidence.text:
+        raise ValueError("another text is measured next to a held-out one; name it with --text")
+    figures = rounded(by_recipe.measure(checkpoint, evidence))
+    if evidence.text and (reach := by_recipe.robustness(checkpoint, evidence)):
+        figures["robustness"] = rounded(reach)
+    with suppress(CorpusError):
+        figures["sample"] = sample_figures(checkpoint)
+    return figures
+
+
+def joined(
+    known: Mapping[str, Any], measured: Mapping[str, Any], evidence: Evidence
+) -> dict[str, Any]:
+    """Renew the figures of a card, and keep those that need a file that was not given.
+
+    Args:
+        known: the figures on the card.
+        measured: those of `measure`.
+        evidence: the files of `measured`.
+    """
+    if evidence.text:
+        kept = {name for name, needed in _NEEDED.items() if not getattr(evidence, needed)}
+    else:
+        kept = set(known)
+    figures = {name: value for name, value in known.items() if name in kept} | dict(measured)
+    others = known.get("robustness", {}).get(_OTHERS)
+    if others and not evidence.other and "robustness" in measured:
+        figures["robustness"] = {**measured["robustness"], _OTHERS: others}
+    return figures
+
+
+def measure_bits(checkpoint: Checkpoint, evidence: Evidence, bits: Sequence[int]) -> dict[str, Any]:
+    """Measure a model in fewer bits on the evidence or, without any, on the project's own texts.
+
+    Returns:
+        As `quantization.evaluate`, rounded, with the names of the files as ``text``.
+
+    Raises:
+        CorpusError: a file is unusable, or too short.
+        ValueError: bits are out of range, the model is quantized already, or there is other
+            evidence than a text.
+    """
+    if replace(evidence, text=()) != Evidence():
+        raise ValueError("fewer bits are measured on a text; leave the other files out")
+    text, quality = figures_of(checkpoint).quality(evidence.text)
+    return {"text": text, **rounded(quantization.evaluate(checkpoint, quality, bits))}
+
+
+def measure_expert_tokens(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
+    """Count which tokens of its corpus each expert of a `stories` model takes.
+
+    Returns:
+        As `expert_tokens`, rounded, with the names of the files as ``text``; nothing without a
+        corpus, or for another recipe.
+
+    Raises:
+        CorpusError: a file is unusable, or too short.
+        ValueError: the model is dense.
+    """
+    if not evidence.corpus or not figures_of(checkpoint).counts_expert_tokens:
+        return {}
+    experts = expert_tokens(checkpoint, read_documents(evidence.corpus))
+    return {"text": [path.name for path in evidence.corpus], **rounded(experts)}
+
+
+def sample_figures(checkpoint: Checkpoint) -> dict[str, Any]:
+    """Measure a model, and what the examples on its card claim, on the project's own texts.
+
+    Returns:
+        The figures by name, rounded to four digits; under ``examples`` those of `measure_examples`,
+        under ``controls`` those of `head_controls`.
+
+    Raises:
+        CorpusError: the sample is shorter than the model's context.
+        ValueError: an example names a claim that is not known.
+    """
+    by_recipe = figures_of(checkpoint)
+    figures = by_recipe.sample(checkpoint)
+    if figures is None:
+        figures = by_recipe.measure(checkpoint, Evidence(text=(SAMPLE,)))
+    figures = rounded(figures)
+    if examples := measure_examples(checkpoint, read_documents((SAMPLE,))):
+        figures["examples"] = rounded(examples)
+    if controls := head_controls(checkpoint):
+        figures["controls"] = rounded(controls)
+    return figures
+
+
+def rounded(figures: Mapping[str, Any]) -> dict[str, Any]:
+    """Round every float of nested mappings and lists to four digits, as plain data."""
+    return {name: _rounded(value) for name, value in figures.items()}
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return rounded(value)
+    if isinstance(value, list):
+        return [_rounded(each) for each in value]
+    return round(float(value), 4) if isinstance(value, float) else value
+
+
+class TextFigures(Figures):
+    """The figures of a language model, on text."""
+
+    takes = frozenset({"text", "other"})
+
+    def sample(self, checkpoint: Checkpoint) -> dict[str, Any]:
+        """Measure a model on the sample, on sentences of the project, and on what it writes."""
+        evidence = Evidence(text=(SAMPLE,))
+        figures = {**self.measure(checkpoint, evidence), **self.own_sentences(checkpoint)}
+        of_books = Evidence(text=(SAMPLE,), other=BOOKS)
+        return {**figures, "robustness": self.robustness(checkpoint, of_books)}
+
+    def own_sentences(self, checkpoint: Checkpoint) -> dict[str, Any]:
+        """Measure a model on the project's own sentences, which no other text changes."""
+        figures: dict[str, Any] = {**agreement_figures(checkpoint)}
+        figures |= pair_figures(checkpoint, grammar_pairs(), "grammar_pairs")
+        return figures | self.written(checkpoint)
+
+    def written(self, checkpoint: Checkpoint) -> dict[str, Any]:
+        """Return what a model writes."""
+        return {"continuations": stories.continuations(checkpoint)}
+
+    def robustness(self, checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
+        """As `Figures.robustness`."""
+        others = {path.name: read_documents([path]) for path in evidence.other}
+        return dict(robustness(checkpoint, read_documents(evidence.text), others))
+
+    def quality(self, files: Sequence[Path]) -> tuple[list[str], Quality]:
+        """As `Figures.quality`: one figure of the text."""
+        texts = files or (SAMPLE,)
+        documents = read_documents(texts)
+        return [path.name for path in texts], lambda each: self.in_short(each, documents)
+
+    def in_short(self, checkpoint: Checkpoint, documents: Sequence[str]) -> dict[str, float]:
+        """Return the figures of a text that matter most."""
+        return {"bits_per_byte": stories.bits_per_byte(checkpoint, documents)["bits_per_byte"]}
+
+
+class StoriesFigures(TextFigures):
+    """The figures of `stories`."""
+
+    takes = frozenset({"text", "other", "corpus", "minimal_pairs"})
+    counts_expert_tokens = True
+
+    def measure(self, checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
+        """As `Figures.measure`."""
+        if not evidence.text and not evidence.minimal_pairs:
+            return {}
+        pairs = read_minimal_pairs(evidence.minimal_pairs) if evidence.minimal_pairs else []
+        documents = read_documents(evidence.text)
+        figures = stories.evaluate(checkpoint, documents, pairs)
+        if evidence.corpus:
+            corpus = read_documents(evidence.corpus)
+            figures["sampling"] = stories.sampling_figures(checkpoint, documents, corpus)
+        return figures
+
+
+class FillFigures(TextFigures):
+    """The figures of `fill`."""
+
+    takes = frozenset({"text", "other", "minimal_pairs"})
+
+    def measure(self, checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
+        """As `Figures.measure`."""
+        figures = fill.evaluate(checkpoint, read_documents(evidence.text)) if evidence.text else {}
+        if evidence.minimal_pairs:
+            figures |= pair_figures(checkpoint, read_minimal_pairs(evidence.minimal_pairs))
+        return figures
+
+    def written(self, checkpoint: Checkpoint) -> dict[str, Any]:
+        """As `TextFigures.written`: the words for blanks."""
+        return {"blanks": fill.filled_blanks(checkpoint)}
+
+    def in_short(self, checkpoint: Checkpoint, documents: Sequence[str]) -> dict[str, float]:
+        """As `TextFigures.in_short`."""
+        figures = fill.evaluate(checkpoint, documents)
+        names = ("masked_word_accuracy", "masked_word_in_first_five")
+        return {name: figures[name] for name in names}
+
+
+class PositionsFigures(TextFigures):
+    """The figures of `positions`."""
+
+    def measure(self, checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
+        """As `Figures.measure`."""
+        return positions.evaluate(checkpoint, read_documents(evidence.text))
+
+    def written(self, checkpoint: Checkpoint) -> dict[str, Any]:
+        """As `TextFigures.written`: nothing."""
+        return {}
+
+
+class GptFigures(TextFigures):
+    """The figures of `gpt`: bits per byte."""
+
+    def measure(self, checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
+        """As `Figures.measure`."""
+        return dict(stories.bits_per_byte(checkpoint, read_documents(evidence.text)))
+
+
+class DistillFigures(TextFigures):
+    """The figures of `distill`."""
+
+    def measure(self, checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
+        """As `Figures.measure`."""
+        return preference.evaluate_student(checkpoint, read_documents(evidence.text))
+
+
+class RlhfFigures(TextFigures):
+    """The figures of `rlhf`."""
+
+    def measure(self, checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
+        """As `Figures.measure`."""
+        return preference.evaluate_preferred(checkpoint, read_documents(evidence.text))
+
+
+class TranslateFigures(Figures):
+    """The figures of `translate`, on sentence pairs."""
+
+    takes = frozenset({"text", "corpus", "gold"})
+
+    def measure(self, checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
+        """As `Figures.measure`."""
+        return translate.evaluate(
+            checkpoint,
+            _pairs(evidence.text),
+            trained_on=_pairs(evidence.corpus),
+            literary=read_gold(evidence.gold) if evidence.gold else (),
+        )
+
+    def sample(self, checkpoint: Checkpoint) -> dict[str, Any]:
+        """As `Figures.sample`: the aligned sentences."""
+        return translate.evaluate(checkpoint, _aligned_pairs())
+
+    def quality(self, files: Sequence[Path]) -> tuple[list[str], Quality]:
+        """As `Figures.quality`: BLEU."""
+        names = [path.name for path in files or (ENGLISH_FRENCH_GOLD,)]
+        pairs = _pairs(files) or _aligned_pairs()
+        return names, lambda each: {"bleu": bleu(each, pairs)}
+
+
+class ReasoningFigures(Figures):
+    """The figures of `reasoning`, on problems that it makes."""
+
+    takes = frozenset()
+
+    def measure(self, checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
+        """As `Figures.measure`: no file is taken."""
+        raise ValueError(_NO_FILES)
+
+    def sample(self, checkpoint: Checkpoint) -> dict[str, Any]:
+        """As `Figures.sample`: the test problems."""
+        reach = reasoning.robustness(checkpoint)
+        return {**reasoning.evaluate(checkpoint), "robustness": reach}
+
+    def quality(self, files: Sequence[Path]) -> tuple[list[str], Quality]:
+        """As `Figures.quality`: the share of right answers and products."""
+        _require_no_files(files)
+        return [f"{len(split().test)} problems"], reasoning.right_and_products
+
+    def heads(
+        self, checkpoint: Checkpoint, files: Sequence[Path], n_sentences: int
+    ) -> tuple[list[str], dict[str, Any]]:
+        """As `Figures.heads`: the solutions of the test problems."""
+        _require_no_files(files)
+        profile = reasoning.profile_digits(checkpoint, n_sentences=n_sentences)
+        return ["solutions of test problems"], profile
+
+
+class RewardFigures(Figures):
+    """The figures of `reward`, on comparisons."""
+
+    def measure(self, checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
+        """As `Figures.measure`."""
+        return preference.evaluate_reward(checkpoint, read_comparisons(evidence.text))
+
+    def sample(self, checkpoint: Checkpoint) -> dict[str, Any]:
+        """As `Figures.sample`: the comparisons that were held out, and the accuracy if typed."""
+        held_out = preference.held_out_comparisons()
+        measured = {
+            name: preference.evaluate_reward(
+                checkpoint,
+                [
+                    replace(each, prompt=typed(each.prompt), a=typed(each.a), b=typed(each.b))
+                    for each in held_out
+                ],
+            )
+            for name, typed in FORMS.items()
+        }
+        forms = {name: figures["accuracy"] for name, figures in measured.items()}
+        return {**measured["as_written"], "robustness": {"figure": "accuracy", "forms": forms}}
+
+    def quality(self, files: Sequence[Path]) -> tuple[list[str], Quality]:
+        """As `Figures.quality`: the accuracy."""
+        names = [path.name for path in files or (preference.COMPARISONS,)]
+        comparisons = read_comparisons(files) if files else preference.held_out_comparisons()
+        return names, lambda each: _accuracy(each, comparisons)
+
+
+def _require_no_files(files: Sequence[Path]) -> None:
+    if files:
+        raise ValueError(_NO_FILES)
+
+
+def _accuracy(checkpoint: Checkpoint, comparisons: Sequence[Comparison]) -> dict[str, float]:
+    return {"accuracy": preference.evaluate_reward(checkpoint, comparisons)["accuracy"]}
+
+
+def _pairs(paths: Sequence[Path]) -> list[SentencePair]:
+    return read_pairs(paths) if paths else []
+
+
+def _aligned_pairs() -> list[SentencePair]:
+    return [pair.sentences for pair in read_gold(ENGLISH_FRENCH_GOLD)]

@@ -1,0 +1,219 @@
+"""The reach of a language model's figures: typed forms, other texts, lengths and names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from headlight.lab.evaluation import fill
+from headlight.lab.evaluation.stories import bits_per_byte, token_bits, whole_rows
+from headlight.lab.evaluation.translate import NAMES
+from headlight.model.corpus import CorpusError, TokenStream, lines
+from headlight.model.served.transformer import Checkpoint
+from headlight.model.trace import Token
+
+MOST_BYTES = 50_000
+"""As much of a text is read, from the beginning of each document."""
+
+N_BLANKS = 500
+SPANS = (1, 17, 65)
+"""The first token of each group of positions, or the least length of each group of paragraphs."""
+
+KNOWN_NAMES = (
+    "Alice",
+    "Anna",
+    "Bert",
+    "Charles",
+    "Emily",
+    "Harry",
+    "Jack",
+    "James",
+    "Lucy",
+    "Mary",
+)
+TWICE = (
+    "There was once a child called {}. One morning the others came to the door and called for {}.",
+    "My brother's name is {}, and everybody in the village knows {}.",
+    'The old woman looked at {} and smiled. "Come in," she said. And in went {}.',
+)
+OPENING = re.compile(r'(?<!\S)"')
+
+
+def typographic(text: str) -> str:
+    """Write quotation marks, apostrophes, dashes and ellipses as word processors do."""
+    curved = OPENING.sub("\u201c", text).replace('"', "\u201d").replace("'", "\u2019")
+    return curved.replace("--", "\u2014").replace("...", "\u2026")
+
+
+FORMS: Mapping[str, Callable[[str], str]] = MappingProxyType(
+    {
+        "as_written": lambda text: text,
+        "lower_case": str.lower,
+        "capitals": str.upper,
+        "typographic": typographic,
+    }
+)
+
+
+def robustness(
+    checkpoint: Checkpoint, documents: Sequence[str], others: Mapping[str, Sequence[str]]
+) -> dict[str, Any]:
+    """Measure the main figure of a model on texts of other kinds.
+
+    The figure of a decoder is bits per byte; a form counts the bytes of the text as written. The
+    figure of an encoder is the accuracy at masked words, in [0, 1]. See `MOST_BYTES` and
+    `N_BLANKS`.
+
+    Args:
+        checkpoint: a decoder, or an encoder with a mask token.
+        documents: held-out text.
+        others: other texts by name, by other authors for instance.
+
+    Returns:
+        ``figure``: its name. ``bytes``, those of the text that were read. ``forms``: the figure by
+        form of `FORMS`; an encoder has none of a form without a word of one token.
+        ``other_texts``: the figure by name. ``length``: of a decoder the loss in bits a token by
+        the position in the context, of an encoder the figure by the paragraph's number of tokens.
+        ``names``, only of a decoder: as `names_twice`.
+
+    Raises:
+        CorpusError: a text is shorter than one context.
+    """
+    is_encoder = checkpoint.config.kind == "encoder"
+    measured = _accuracy if is_encoder else _bits
+    written = beginning(documents)
+    figures: dict[str, Any] = {
+        "figure": "masked_word_accuracy" if is_encoder else "bits_per_byte",
+        "bytes": _size(written),
+        "forms": {},
+        "length": _by_paragraph(checkpoint, written)
+        if is_encoder
+        else _by_position(checkpoint, written),
+    }
+    for name, typed in FORMS.items():
+        with suppress(CorpusError):  # a word in capitals may have several tokens, for instance
+            form = [typed(text) for text in written]
+            figures["forms"][name] = measured(checkpoint, form, _size(written))
+    if others:
+        excerpts = {name: beginning(texts) for name, texts in others.items()}
+        figures["other_texts"] = {
+            name: measured(checkpoint, texts, _size(texts)) for name, texts in excerpts.items()
+        }
+    if not is_encoder:
+        names = names_twice(checkpoint)
+        figures |= {"names": names} if names else {}
+    return figures
+
+
+def beginning(documents: Sequence[str]) -> list[str]:
+    """Cut each document to an equal share of `MOST_BYTES`, at the end of a line."""
+    share = MOST_BYTES // max(1, len(documents))
+    cut = []
+    for document in documents:
+        lines: list[str] = []
+        size = 0
+        for line in document.splitlines(keepends=True):
+            size += len(line.encode())
+            if size > share and lines:
+                break
+            lines.append(line)
+        cut.append("".join(lines))
+    return cut
+
+
+def _size(documents: Sequence[str]) -> int:
+    return sum(len(document.encode()) for document in documents)
+
+
+def _bits(checkpoint: Checkpoint, documents: Sequence[str], n_bytes: int) -> float:
+    figures = bits_per_byte(checkpoint, documents)
+    return figures["bits_per_byte"] * figures["bytes"] / n_bytes
+
+
+def _accuracy(checkpoint: Checkpoint, documents: Sequence[str], _n_bytes: int) -> float:
+    figures = fill.evaluate(checkpoint, documents, n_blanks=N_BLANKS)
+    accuracy: float = figures["masked_word_accuracy"]
+    return accuracy
+
+
+def _by_position(checkpoint: Checkpoint, documents: Sequence[str]) -> dict[str, float]:
+    """Return the mean loss in bits of each group of positions, in rows of one context."""
+    length = checkpoint.config.max_tokens - 1
+    ids = TokenStream.encode(documents, checkpoint.tokenizer).ids
+    rows = whole_rows(ids, length)
+    losses = torch.cat([token_bits(checkpoint, part) for part in rows.split(16)]).mean(dim=0)
+    return {
+        _span(first, length): losses[first - 1 : until].mean().item()
+        for first, until in _spans(length)
+    }
+
+
+def _by_paragraph(checkpoint: Checkpoint, documents: Sequence[str]) -> dict[str, float]:
+    """Return the accuracy by the number of tokens of a paragraph."""
+    paragraphs = [line for line in lines(documents) if line.strip()]
+    sizes = [len(ids) for ids in checkpoint.tokenizer.encode_ids(paragraphs)]
+    limit = checkpoint.config.max_tokens
+    accuracies = {}
+    for first, until in _spans(limit):
+        part = [
+            paragraph
+            for paragraph, size in zip(paragraphs, sizes, strict=True)
+            if first <= size <= until
+        ]
+        if part:
+            accuracies[_span(first, limit)] = _accuracy(checkpoint, part, 0)
+    return accuracies
+
+
+def _spans(length: int) -> list[tuple[int, int]]:
+    """Return the first and the last position of each group of `SPANS`."""
+    begins = [begin for begin in SPANS if begin <= length]
+    return list(zip(begins, [*(begin - 1 for begin in begins[1:]), length], strict=True))
+
+
+def _span(first: int, length: int) -> str:
+    last = dict(_spans(length))[first]
+    return f"{first}_to_{last}_tokens"
+
+
+def names_twice(checkpoint: Checkpoint) -> dict[str, dict[str, float]]:
+    """Measure what a name costs at its first mention in a text, and at its second.
+
+    Returns:
+        For ``known`` and for ``rare`` names, which are of other languages, ``first`` and
+        ``second``: the mean bits of a name over `TWICE`; empty if a text exceeds the context.
+    """
+    means = {}
+    for kind, names in (("known", KNOWN_NAMES), ("rare", NAMES)):
+        filled = [(name, template.format(name, name)) for name in names for template in TWICE]
+        texts = [checkpoint.tokenizer.encode(text) for _, text in filled]
+        if max(map(len, texts)) > checkpoint.config.max_tokens:
+            return {}
+        ids = [torch.tensor([token.id for token in tokens[1:]]) for tokens in texts]
+        padded = torch.nn.utils.rnn.pad_sequence(ids, batch_first=True)
+        bits = torch.cat([token_bits(checkpoint, part) for part in padded.split(32)])
+        costs = []
+        for (name, text), tokens, row in zip(filled, texts, bits, strict=True):
+            first = text.index(name)
+            places = (first, text.index(name, first + len(name)))
+            costs.append([_cost(tokens[1:], row, begin, begin + len(name)) for begin in places])
+        first, second = np.mean(costs, axis=0).tolist()
+        means[kind] = {"first": first, "second": second}
+    return means
+
+
+def _cost(tokens: Sequence[Token], bits: Float[Tensor, " token"], begin: int, end: int) -> float:
+    """Return the sum over the tokens that share a character with that part of the text."""
+    return sum(
+        bits[place].item()
+        for place, token in enumerate(tokens)
+        if token.start < end and token.end > begin
+    )

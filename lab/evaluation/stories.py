@@ -1,0 +1,332 @@
+"""The figures of `stories`: bits per byte, attention heads, expert load and minimal pairs."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from headlight.lab.evaluation.minimal_pairs import MinimalPair, pair_figures
+from headlight.lab.evaluation.moe import load_entropy, routing
+from headlight.lab.training.batches import prepend
+from headlight.lab.training.losses import token_losses
+from headlight.model.corpus import CorpusError, TokenStream, read_lines
+from headlight.model.generation.sampling import Sampling, generate
+from headlight.model.served.transformer import Checkpoint
+from headlight.model.tokenizer import Tokenizer
+
+HEAD_ROWS = 32
+WEIGHTS = "decoder.layers.*.self_attention.weights"
+OPENINGS = Path(__file__).with_name("gold") / "openings.txt"
+PAGE_SAMPLING = Sampling(temperature=0.8, top_p=0.9)
+"""The settings that the page's Generate begins with.
+
+Of those in `sampling_figures`, the one that invents the fewest words.
+"""
+SETTINGS = tuple(
+    Sampling(temperature=temperature, top_p=top_p)
+    for temperature, top_p in (
+        (0.7, 0.9),
+        (0.8, 0.9),
+        (0.8, 0.95),
+        (0.8, 1.0),
+        (0.9, 0.9),
+        (1.0, 0.9),
+    )
+)
+N_PARAGRAPHS, N_GIVEN, N_COMPARED = 64, 32, 64
+N_CONTINUED = 48
+WORD = re.compile(r" [^\W\d_]{2,}")
+LETTERS = re.compile(r"[^\W\d_]+")
+
+
+def evaluate(
+    checkpoint: Checkpoint, documents: Sequence[str], pairs: Sequence[MinimalPair]
+) -> dict[str, Any]:
+    """Measure the model on held-out text and on minimal pairs.
+
+    Args:
+        checkpoint: the model.
+        documents: held-out text, at least one context long.
+        pairs: minimal pairs; without any, their figures are left out.
+
+    Returns:
+        The figures by name.
+
+    Raises:
+        CorpusError: the text is shorter than one context.
+    """
+    stream = TokenStream.encode(documents, checkpoint.tokenizer)
+    rows = whole_rows(stream.ids, checkpoint.config.max_tokens - 1)
+    induction, copying = induction_head(checkpoint)
+    words = word_tokens(checkpoint.tokenizer)
+    figures: dict[str, Any] = {
+        **bits_per_byte(checkpoint, documents),
+        "previous_token_head": _named(previous_token_head(checkpoint, rows[:HEAD_ROWS])),
+        "induction_head": _named(induction),
+        "copy_accuracy": copying,
+    }
+    if words:
+        of_words, copying_words = induction_head(checkpoint, drawn_from=words)
+        figures["induction_head_on_words"] = _named(of_words)
+        figures["copy_accuracy_on_words"] = copying_words
+    if checkpoint.config.moe is not None:
+        by_layer = {f"layer_{n}": layer for n, layer in routing(checkpoint, rows).items()}
+        figures["expert_load_entropy"] = {
+            name: load_entropy(layer.load) for name, layer in by_layer.items()
+        }
+        figures["smallest_expert_share"] = {
+            name: float(layer.load.min()) for name, layer in by_layer.items()
+        }
+        figures["first_choice_decided_by_token"] = {
+            name: layer.decided_by_token
+            for name, layer in by_layer.items()
+            if not math.isnan(layer.decided_by_token)  # of a short text, in which no token repeats
+        }
+    if pairs:
+        figures |= pair_figures(checkpoint, pairs)
+    return figures
+
+
+def continuations(checkpoint: Checkpoint) -> dict[str, str]:
+    """Continue each of `OPENINGS` once, as the page does at first; the number is the seed.
+
+    Openings that fill the model's context are left out.
+    """
+    tokenizer, limit = checkpoint.tokenizer, checkpoint.config.max_tokens
+    texts = {}
+    for seed, opening in enumerate(read_lines(OPENINGS)):
+        begun = [token.id for token in tokenizer.encode(opening)]
+        if len(begun) >= limit:
+            continue
+        written = generate(
+            checkpoint.model,
+            begun,
+            n_tokens=min(N_CONTINUED, limit - len(begun)),
+            sampling=PAGE_SAMPLING,
+            seed=seed,
+            stop_id=tokenizer.end_id,
+        )
+        ids = [token.id for token in written if token.id != tokenizer.end_id]
+        texts[opening] = tokenizer.decode(ids)
+    return texts
+
+
+def sampling_figures(
+    checkpoint: Checkpoint, documents: Sequence[str], corpus: Sequence[str]
+) -> dict[str, dict[str, float]]:
+    """Compare what each setting of sampling writes with the text that it continues.
+
+    Paragraphs evenly spread over the documents are cut after 32 tokens, and 64 tokens are drawn
+    for each. Little randomness repeats itself, much invents words (Holtzman et al. 2020,
+    https://arxiv.org/abs/1904.09751, section 5).
+
+    Args:
+        checkpoint: a model that reads 97 tokens or more.
+        documents: held-out text.
+        corpus: the training text; a word that it has less than twice is unknown.
+
+    Returns:
+        For ``text``, the paragraphs' own tokens, and for each setting, like ``0.8, 0.9``
+        (temperature, top-p): ``unknown_words``, the share of words, and ``repeated``, the share of
+        runs of three tokens that occur before in the same continuation. Nothing without such
+        paragraphs.
+    """
+    tokenizer = checkpoint.tokenizer
+    counts = Counter(word for text in corpus for word in _words(text))
+    encoded = [tokenizer.encode(line) for text in documents for line in text.splitlines()]
+    n_needed = N_GIVEN + N_COMPARED
+    rows = [[token.id for token in line if not token.is_special] for line in encoded]
+    rows = [row for row in rows if len(row) >= n_needed]
+    rows = rows[:: max(1, len(rows) // N_PARAGRAPHS)][:N_PARAGRAPHS]
+    if not rows or checkpoint.config.max_tokens <= n_needed:
+        return {}
+    written = {"text": [row[N_GIVEN:n_needed] for row in rows]}
+    for setting in SETTINGS:
+        written[f"{setting.temperature}, {setting.top_p}"] = [
+            _drawn(checkpoint, row[:N_GIVEN], setting, seed) for seed, row in enumerate(rows)
+        ]
+    return {name: _writing(tokenizer, texts, counts) for name, texts in written.items()}
+
+
+def _drawn(checkpoint: Checkpoint, given: list[int], setting: Sampling, seed: int) -> list[int]:
+    begun = [checkpoint.tokenizer.start_id, *given]
+    drawn = generate(checkpoint.model, begun, n_tokens=N_COMPARED, sampling=setting, seed=seed)
+    return [token.id for token in drawn]
+
+
+def _writing(
+    tokenizer: Tokenizer, texts: Sequence[Sequence[int]], counts: Mapping[str, int]
+) -> dict[str, float]:
+    # The first and the last word may be cut.
+    words = [word for ids in texts for word in _words(tokenizer.decode(ids))[1:-1]]
+    runs = [[*zip(ids, ids[1:], ids[2:], strict=False)] for ids in texts]
+    return {
+        "unknown_words": sum(counts.get(word, 0) < 2 for word in words) / max(1, len(words)),
+        "repeated": sum(1 - len(set(run)) / len(run) for run in runs) / len(runs),
+    }
+
+
+def _words(text: str) -> list[str]:
+    return [word.lower() for word in LETTERS.findall(text)]
+
+
+def whole_rows(ids: Int[Tensor, " all"], length: int) -> Int[Tensor, "row token"]:
+    """Cut a text into rows of so many tokens, and leave out the rest.
+
+    Raises:
+        CorpusError: the text is shorter than one row.
+    """
+    if len(ids) < length:
+        raise CorpusError(f"the text has {len(ids)} tokens; evaluation needs at least {length}")
+    return ids[: len(ids) // length * length].view(-1, length)
+
+
+def token_bits(checkpoint: Checkpoint, ids: Int[Tensor, "row token"]) -> Float[Tensor, "row token"]:
+    """Compute the loss of each token of some rows in bits; the start token is put before each."""
+    rows = prepend(checkpoint.tokenizer.start_id, ids).to(checkpoint.device)
+    with torch.inference_mode():
+        losses = token_losses(checkpoint.model(rows[:, :-1]).logits, rows[:, 1:])
+    return losses.cpu() / math.log(2)
+
+
+def _named(score: HeadScore) -> dict[str, int | float]:
+    return {"layer": score.layer, "head": score.head, "weight": score.weight}
+
+
+def bits_per_byte(
+    checkpoint: Checkpoint, documents: Sequence[str], *, batch_rows: int = 16
+) -> dict[str, float]:
+    """Measure compression in bits per byte of unseen text; every token is predicted once.
+
+    Unlike perplexity per token, bits per byte do not depend on the tokenizer, so models can be
+    compared. The window is the model's whole context and slides by half of it, so that a token
+    has at least half a context before it, except at the beginning. The end token of each document
+    counts towards the bits; its separator line does not count towards the bytes.
+
+    Returns:
+        ``bits_per_byte``, ``bits_per_token``, ``tokens`` and ``bytes``.
+    """
+    tokenizer = checkpoint.tokenizer
+    ids = TokenStream.encode(documents, tokenizer).ids
+    length = checkpoint.config.max_tokens
+    bits = 0.0
+    for rows, is_new in _windows(ids, length, batch_rows):
+        rows = prepend(tokenizer.start_id, rows).to(checkpoint.device)
+        with torch.inference_mode():
+            losses = token_losses(checkpoint.model(rows[:, :-1]).logits, rows[:, 1:])
+        bits += losses.cpu()[is_new].sum().item() / math.log(2)
+    n_bytes = sum(len(document.encode()) for document in documents)
+    return {
+        "bits_per_byte": bits / n_bytes,
+        "bits_per_token": bits / len(ids),
+        "tokens": len(ids),
+        "bytes": n_bytes,
+    }
+
+
+def _windows(
+    ids: Int[Tensor, " token"], length: int, batch_rows: int
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield batches of windows, and a mask of the tokens that no earlier window has predicted."""
+    length = min(length, len(ids))
+    stride = max(1, length // 2)
+    starts = [*range(0, len(ids) - length, stride), len(ids) - length]
+    predicted = [0] + [start + length for start in starts[:-1]]
+    for first in range(0, len(starts), batch_rows):
+        chunk = torch.tensor(starts[first : first + batch_rows])[:, None]
+        places = chunk + torch.arange(length)
+        until = torch.tensor(predicted[first : first + batch_rows])[:, None]
+        yield ids[places], places >= until
+
+
+@dataclass(frozen=True)
+class HeadScore:
+    """A head and its mean attention weight, in [0, 1], on the keys that define its function."""
+
+    layer: int
+    head: int
+    weight: float
+
+
+def previous_token_head(checkpoint: Checkpoint, rows: Int[Tensor, "row token"]) -> HeadScore:
+    """Find the head with the greatest mean weight on the previous token.
+
+    The first token of a row, which has only the start token before it, does not count.
+    """
+    weights, _ = _read(checkpoint, rows)
+    return _best(weights.diagonal(offset=-1, dim1=-2, dim2=-1)[..., 1:].mean(dim=(1, 3)))
+
+
+def word_tokens(tokenizer: Tokenizer) -> list[int]:
+    """List the tokens that begin a word and hold letters only: a space, and two letters or more.
+
+    Random tokens of the whole vocabulary are bytes, endings and punctuation too, which seldom
+    follow one another in a text.
+    """
+    return [
+        token
+        for token in range(tokenizer.vocab_size)
+        if not tokenizer.is_special(token) and WORD.fullmatch(tokenizer.text_of(token))
+    ]
+
+
+def induction_head(
+    checkpoint: Checkpoint,
+    *,
+    drawn_from: Sequence[int] = (),
+    n_rows: int = 32,
+    segment: int = 50,
+    seed: int = 0,
+) -> tuple[HeadScore, float]:
+    """Find the head with the greatest mean weight on the token after the earlier occurrence.
+
+    Each row is a segment of tokens drawn uniformly, twice. Olsson et al. 2022,
+    https://arxiv.org/abs/2209.11895.
+
+    Args:
+        checkpoint: the model.
+        drawn_from: the tokens to draw from, such as `word_tokens`; without any, the vocabulary.
+        n_rows: the number of rows.
+        segment: the tokens of a segment.
+        seed: of the draw.
+
+    Returns:
+        The head with its mean weight over the repetition, and the model's accuracy on the
+        repetition: the share of its tokens, except the first, that are the model's first guess.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    special = {checkpoint.tokenizer.start_id, checkpoint.tokenizer.end_id}
+    vocabulary = drawn_from or range(checkpoint.config.vocab_size)
+    ordinary = torch.tensor([token for token in vocabulary if token not in special])
+    drawn = torch.randint(len(ordinary), (n_rows, segment), generator=generator)
+    rows = ordinary[drawn].repeat(1, 2)
+    weights, logits = _read(checkpoint, rows)
+    # In the repetition, position p (the start token is position 0) holds the token of p − segment;
+    # the one after that is at p − segment + 1.
+    stripe = weights.diagonal(offset=1 - segment, dim1=-2, dim2=-1)[..., 2:]
+    predicted = logits[:, segment + 1 : -1].argmax(dim=-1)
+    accuracy = (predicted == rows[:, segment + 1 :]).float().mean().item()
+    return _best(stripe.mean(dim=(1, 3))), accuracy
+
+
+def _read(
+    checkpoint: Checkpoint, rows: Int[Tensor, "row token"]
+) -> tuple[Float[Tensor, "layer row head query key"], Float[Tensor, "row query vocab"]]:
+    ids = prepend(checkpoint.tokenizer.start_id, rows).to(checkpoint.device)
+    with torch.inference_mode(), checkpoint.model.capture([WEIGHTS]) as captured:
+        logits = checkpoint.model(ids).logits
+    return torch.stack(list(captured.values())).cpu(), logits.cpu()
+
+
+def _best(scores: Float[Tensor, "layer head"]) -> HeadScore:
+    layer, head = divmod(int(scores.argmax()), scores.shape[1])
+    return HeadScore(layer, head, float(scores[layer, head]))

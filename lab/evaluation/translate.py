@@ -1,0 +1,391 @@
+"""The figures of `translate`: BLEU, typed text, and word alignment next to the IBM models.
+
+Visitors type other forms of a sentence, names that no corpus has, and long sentences.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from headlight.lab import lab_libraries
+from headlight.lab.evaluation.ibm_models import (
+    diagonal_links,
+    ibm_model_1_links,
+    ibm_model_2_links,
+)
+from headlight.lab.evaluation.word_alignment import (
+    ENGLISH_FRENCH_GOLD,
+    Aligner,
+    AlignmentScore,
+    GoldPair,
+    aligner,
+    alignment_error_rate,
+    best_head,
+    best_layer,
+    read_gold,
+    short_pairs,
+)
+from headlight.lab.training import gender_text
+from headlight.lab.training.batches import is_held_out
+from headlight.lab.training.recipes.translate import TranslateConfig
+from headlight.model.corpus import SentencePair, read_lines
+from headlight.model.generation.translation import translate
+from headlight.model.served.transformer import Checkpoint
+
+VISITORS = Path(__file__).with_name("gold") / "visitors.txt"
+FINAL_STOP = re.compile(r"\s*[.!?]+$")
+WORD = re.compile(r"[^\W\d_]+")
+N_SENTENCES = 300
+# Longer sources are left out of the lengths.
+MAX_WORDS = 40
+
+FORMS: Mapping[str, Callable[[str], str]] = MappingProxyType(
+    {
+        "as_written": lambda text: text,
+        "lower_case": str.lower,
+        "no_stop": lambda text: FINAL_STOP.sub("", text) or text,
+        "lower_case_no_stop": lambda text: FINAL_STOP.sub("", text.lower()) or text.lower(),
+        "capitals": str.upper,
+        "typographic": lambda text: text.replace("'", "\u2019").replace("...", "\u2026"),
+    }
+)
+# ruff: noqa: SIM905 - a line of words is easier to read and change than a list of strings
+# Names of several languages; `unseen_names` drops those that a corpus has after all.
+NAMES = (
+    "Ahmed Aaliyah Anjali Birgit Bogdan Camila Chiara Cormac Dmitri Emeka Farid Giulia "
+    "Gustavo Haruki Imani Ingrid Jovana Katarzyna Kofi Kwame Leila Marek Mateus Mehmet Nasrin "
+    "Ngozi Oluwaseun Pavel Priya Rajesh Rashid Samira Siobhan Svetlana Tariq Thandiwe Tomasz "
+    "Vikram Zainab Zeynep"
+).split()
+# Names that begin like a French word, which a model may translate or elide.
+FRENCH_LIKE_NAMES = (
+    "Desta Dunja Dusan Elleke Enver Estefan Lamar Latoya Lesedi Monika Onur Ousmane Parvati "
+    "Pasquale Quentin Sanjay Sonja Surya Toutai Unai"
+).split()
+TEMPLATES = (
+    "My name is {}.",
+    "{} is my brother.",
+    "Do you know {}?",
+    "I saw {} yesterday.",
+    "This is {}'s house.",
+    "{} lives in Paris.",
+    "I think that {} is right.",
+    "Where is {}?",
+    "Tell {} the truth.",
+    "{} and I are friends.",
+)
+IBM_MODELS = MappingProxyType(
+    {"model_1": ibm_model_1_links, "model_2": ibm_model_2_links, "diagonal": diagonal_links}
+)
+# The number of words of a source from which each group begins.
+LENGTHS = (1, 6, 12, 16, 20, 26)
+
+
+# --- BLEU -----------------------------------------------------------------------------------------
+# Pairs of the second gold standard are aligned if they have at most so many words.
+SHORT = 15
+
+
+def evaluate(
+    checkpoint: Checkpoint,
+    pairs: Sequence[SentencePair],
+    *,
+    trained_on: Sequence[SentencePair] = (),
+    literary: Sequence[GoldPair] = (),
+) -> dict[str, Any]:
+    """Measure translation and word alignment.
+
+    Args:
+        checkpoint: an encoder–decoder.
+        pairs: held-out pairs to translate.
+        trained_on: the training corpus. Its held-out part is translated too, the IBM models are
+            trained on the rest, as a baseline, and with `pairs` the figures of `typed_figures` are
+            measured.
+        literary: a second gold standard of word alignment; only its short pairs are aligned.
+
+    Returns:
+        The figures by name. Error rates are of word alignment on the project's own gold, except
+        ``alignment_literary`` and ``ibm_models_literary``.
+    """
+    gold = read_gold(ENGLISH_FRENCH_GOLD)
+    share = TranslateConfig().held_out
+    held_out = [pair for pair in trained_on if is_held_out(pair.source, share)]
+    figures: dict[str, Any] = {}
+    if pairs:
+        figures["bleu"] = {"text": bleu(checkpoint, pairs)}
+    if held_out:
+        figures.setdefault("bleu", {})["held_out"] = bleu(checkpoint, held_out)
+    if pairs and trained_on:
+        figures["typed"] = typed_figures(
+            checkpoint,
+            pairs,
+            trained_on=trained_on,
+            long_pairs=[pair.sentences for pair in literary],
+        )
+    figures["pronouns"] = pronoun_figures(checkpoint)
+    figures |= alignment_figures(checkpoint, gold, short_pairs(literary, SHORT))
+    if trained_on:
+        learned = [pair for pair in trained_on if not is_held_out(pair.source, share)]
+        figures |= ibm_figures(learned, gold, short_pairs(literary, SHORT))
+    return figures
+
+
+def ibm_figures(
+    learned: Sequence[SentencePair], gold: Sequence[GoldPair], literary: Sequence[GoldPair]
+) -> dict[str, dict[str, Any]]:
+    """Score the classic aligners, each trained once, on the gold and on a second one."""
+    figures: dict[str, dict[str, Any]] = {"ibm_models": {}}
+    for name, links_of in IBM_MODELS.items():
+        links = links_of(learned, [*gold, *literary])
+        of_gold = alignment_error_rate(links[: len(gold)], gold)
+        figures["ibm_models"][name] = _named(of_gold)
+        if literary:
+            again = alignment_error_rate(links[len(gold) :], literary)
+            figures.setdefault("ibm_models_literary", {})[name] = _named(again)
+    return figures
+
+
+def alignment_figures(
+    checkpoint: Checkpoint, gold: Sequence[GoldPair], literary: Sequence[GoldPair]
+) -> dict[str, Any]:
+    """Score the best head and the best layer on the gold; score the same two on a second gold."""
+    head, layer = best_head(checkpoint, gold), best_layer(checkpoint, gold)
+    figures = {"alignment": {"pairs": len(gold), "head": _placed(head), "layer": _placed(layer)}}
+    if literary:
+        figures["alignment_literary"] = {
+            "pairs": len(literary),
+            "head": _placed(_again(checkpoint, literary, head)),
+            "layer": _placed(_again(checkpoint, literary, layer)),
+        }
+    return figures
+
+
+def _again(checkpoint: Checkpoint, gold: Sequence[GoldPair], chosen: Aligner) -> Aligner:
+    return aligner(checkpoint, gold, layer=chosen.layer, head=chosen.head, shift=chosen.shift)
+
+
+def _placed(chosen: Aligner) -> dict[str, Any]:
+    place = {"layer": chosen.layer, "head": chosen.head, "shift": chosen.shift}
+    if chosen.head is None:
+        del place["head"]
+    return place | _named(chosen.score)
+
+
+def _named(score: AlignmentScore) -> dict[str, float]:
+    return {
+        "error_rate": score.error_rate,
+        "precision": score.precision,
+        "recall": score.recall,
+    }
+
+
+def bleu(
+    checkpoint: Checkpoint,
+    pairs: Sequence[SentencePair],
+    *,
+    typed: Callable[[str], str] = str,
+    is_case_blind: bool = False,
+) -> float:
+    """Compute BLEU, in [0, 100], over the distinct sources, each against all its references.
+
+    Papineni et al. 2002, https://aclanthology.org/P02-1040/; computed by sacrebleu (Post 2018,
+    https://arxiv.org/abs/1804.08771) with its defaults, so that scores compare.
+
+    Args:
+        checkpoint: an encoder–decoder.
+        pairs: sources and references; a source may have several.
+        typed: changes each source before it is translated.
+        is_case_blind: whether upper and lower case count as the same.
+
+    Raises:
+        ImportError: sacrebleu is not installed.
+    """
+    with lab_libraries():
+        import sacrebleu
+    references = references_of(pairs)
+    most = max(map(len, references.values()))
+    streams: list[list[Any]] = [  # None: a source has fewer references; sacrebleu's types omit it
+        [known[number] if number < len(known) else None for known in references.values()]
+        for number in range(most)
+    ]
+    hypotheses = translations(checkpoint, [typed(source) for source in references])
+    score: float = sacrebleu.corpus_bleu(hypotheses, streams, lowercase=is_case_blind).score
+    return score
+
+
+def references_of(pairs: Sequence[SentencePair]) -> dict[str, list[str]]:
+    """Collect the references of each distinct source."""
+    references: dict[str, list[str]] = defaultdict(list)
+    for source, target in pairs:
+        references[source].append(target)
+    return references
+
+
+def translations(
+    checkpoint: Checkpoint, sources: Sequence[str], *, batch_rows: int = 64
+) -> list[str]:
+    """Translate with the model, in the order of the sources."""
+    tokenizer = checkpoint.tokenizer
+    ids = [[tokenizer.start_id, *pieces] for pieces in tokenizer.encode_ids(sources)]
+    order = sorted(range(len(ids)), key=lambda number: len(ids[number]))
+    texts = [""] * len(ids)
+    for first in range(0, len(order), batch_rows):
+        numbers = order[first : first + batch_rows]
+        targets = translate(
+            checkpoint.model,
+            [ids[number] for number in numbers],
+            start_id=tokenizer.start_id,
+            end_id=tokenizer.end_id,
+        )
+        for number, target in zip(numbers, targets, strict=True):
+            texts[number] = tokenizer.decode(target)
+    return texts
+
+
+# --- typed text -----------------------------------------------------------------------------------
+
+
+def typed_figures(
+    checkpoint: Checkpoint,
+    pairs: Sequence[SentencePair],
+    *,
+    trained_on: Sequence[SentencePair],
+    long_pairs: Sequence[SentencePair] = (),
+) -> dict[str, Any]:
+    """Measure the translation of text as visitors type it.
+
+    Args:
+        checkpoint: an encoder–decoder.
+        pairs: held-out pairs; of their distinct sources `N_SENTENCES`, evenly spread, are typed in
+            every form.
+        trained_on: the training corpus, in which no name of `unseen_names` occurs.
+        long_pairs: other held-out pairs, whose lengths are measured separately.
+
+    Returns:
+        ``forms``: BLEU without regard to case, by form. ``names``: the share of unseen names that
+        the translation keeps letter by letter; ``names_like_french``: of those that begin like a
+        French word. ``length``: by the source's number of words, the
+        number of sources and the words of the output over those of the references.
+        ``visitors``: what `VISITORS` become.
+    """
+    names = unseen_names(trained_on)
+    like_french = unseen_names(trained_on, FRENCH_LIKE_NAMES)
+    figures: dict[str, Any] = {
+        "forms": forms(checkpoint, spread(pairs, N_SENTENCES)),
+        "names": {"names": len(names), "kept": names_kept(checkpoint, names)},
+        "names_like_french": {
+            "names": len(like_french),
+            "kept": names_kept(checkpoint, like_french),
+        },
+        "length": length_ratios(checkpoint, pairs),
+    }
+    if long_pairs:
+        figures["length_literary"] = length_ratios(checkpoint, long_pairs)
+    typed = read_lines(VISITORS)
+    figures["visitors"] = dict(zip(typed, translations(checkpoint, typed), strict=True))
+    return figures
+
+
+def spread(pairs: Sequence[SentencePair], count: int) -> list[SentencePair]:
+    """Select the pairs of `count` distinct sources, evenly spread over the corpus."""
+    sources = list(references_of(pairs))
+    n_chosen = min(count, len(sources))
+    chosen = {sources[number * len(sources) // n_chosen] for number in range(n_chosen)}
+    return [pair for pair in pairs if pair.source in chosen]
+
+
+def forms(checkpoint: Checkpoint, pairs: Sequence[SentencePair]) -> dict[str, float]:
+    """Compute BLEU without regard to case for the sources in each form of `FORMS`."""
+    return {
+        name: bleu(checkpoint, pairs, typed=typed, is_case_blind=True)
+        for name, typed in FORMS.items()
+    }
+
+
+def unseen_names(trained_on: Sequence[SentencePair], names: Sequence[str] = NAMES) -> list[str]:
+    """Select the names that occur on neither side of a corpus."""
+    known = {word for pair in trained_on for text in pair for word in WORD.findall(text)}
+    return [name for name in names if name not in known]
+
+
+def names_kept(checkpoint: Checkpoint, names: Sequence[str]) -> float:
+    """Compute the share of names in `TEMPLATES` that the translation keeps letter by letter."""
+    typed = [(name, template.format(name)) for name in names for template in TEMPLATES]
+    translated = translations(checkpoint, [text for _, text in typed])
+    kept = [name in WORD.findall(text) for (name, _), text in zip(typed, translated, strict=True)]
+    return sum(kept) / len(kept)
+
+
+def pronoun_figures(checkpoint: Checkpoint) -> dict[str, float | int]:
+    """Measure whether *it* takes the gender of its noun, across a clause.
+
+    The sentences are those of `because_of_subject` and `because_of_object` on nouns that no
+    template for training has: "The animal didn't cross the street because it was too tired."
+
+    Returns:
+        ``of_subject`` and ``of_object``: the share of translations with the pronoun that stands
+        for that noun and not the other one; ``agreeing``: the share of all with the adjective in
+        its form, too; ``sentences``.
+    """
+    ways = gender_text.test_nouns(gender_text.WAYS)
+    typed: dict[str, list[tuple[SentencePair, int, str]]] = {"of_subject": [], "of_object": []}
+    for number, subject in enumerate(gender_text.test_nouns(gender_text.ANIMALS)):
+        for turn, way in enumerate(ways):
+            of_animal = gender_text.OF_ANIMALS[(number + turn) % len(gender_text.OF_ANIMALS)]
+            of_way = gender_text.OF_WAYS[(number + turn) % len(gender_text.OF_WAYS)]
+            pair = gender_text.because_of_subject(subject, way, of_animal)
+            typed["of_subject"].append((pair, subject.gender, of_animal.french[subject.gender]))
+            pair = gender_text.because_of_object(subject, way, of_way)
+            typed["of_object"].append((pair, way.gender, of_way.french[way.gender]))
+    figures: dict[str, float | int] = {}
+    agreeing: list[bool] = []
+    for name, items in typed.items():
+        texts = translations(checkpoint, [pair.source for pair, _, _ in items])
+        words = [set(WORD.findall(text.lower())) for text in texts]
+        rights = [
+            {"il", "elle"} & each == {("il", "elle")[gender]}
+            for each, (_, gender, _) in zip(words, items, strict=True)
+        ]
+        agreeing += [
+            right and adjective in each
+            for right, each, (_, _, adjective) in zip(rights, words, items, strict=True)
+        ]
+        figures[name] = sum(rights) / len(rights)
+    return {**figures, "agreeing": sum(agreeing) / len(agreeing), "sentences": len(agreeing)}
+
+
+def length_ratios(
+    checkpoint: Checkpoint, pairs: Sequence[SentencePair]
+) -> dict[str, dict[str, float]]:
+    """Compare the length of translations with that of their references, by the source's length.
+
+    Lengths are numbers of words between spaces, at most `MAX_WORDS` of a source; its references
+    count with their mean.
+
+    Returns:
+        For each group of sources with as many words as `LENGTHS` says, ``sources`` and ``ratio``.
+    """
+    references = references_of([pair for pair in pairs if len(pair.source.split()) <= MAX_WORDS])
+    translated = translations(checkpoint, list(references))
+    groups: dict[int, list[tuple[float, float]]] = defaultdict(list)
+    for (source, known), text in zip(references.items(), translated, strict=True):
+        group = max(begin for begin in LENGTHS if begin <= max(1, len(source.split())))
+        expected = sum(len(reference.split()) for reference in known) / len(known)
+        groups[group].append((len(text.split()), expected))
+    return {
+        _group_name(group): {
+            "sources": len(groups[group]),
+            "ratio": sum(n for n, _ in groups[group]) / sum(n for _, n in groups[group]),
+        }
+        for group in sorted(groups)
+    }
+
+
+def _group_name(begin: int) -> str:
+    later = [other for other in LENGTHS if other > begin]
+    return f"{begin}-{later[0] - 1}_words" if later else f"{begin}_words_or_more"

@@ -1,0 +1,87 @@
+"""The figures of a recipe's models: what `headlight evaluate` writes on their cards.
+
+A recipe names its `Figures`. Training never measures them, so those that need
+`headlight.lab.evaluation` are named by their place there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+if TYPE_CHECKING:
+    from headlight.model.served.transformer import Checkpoint
+
+Quality: TypeAlias = "Callable[[Checkpoint], dict[str, float]]"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """The files to measure on.
+
+    ``text`` is held-out text, held-out pairs for `translate`, or comparisons that were not trained
+    on for `reward`. ``other`` are texts of another kind, of unseen authors for instance. ``corpus``
+    is the training corpus: `stories` counts there its words and which tokens each expert takes,
+    `translate` trains the IBM models on it. ``minimal_pairs`` are grammatical sentences and their
+    ungrammatical twins, ``gold`` a second word alignment.
+    """
+
+    text: tuple[Path, ...] = ()
+    other: tuple[Path, ...] = ()
+    corpus: tuple[Path, ...] = ()
+    minimal_pairs: Path | None = None
+    gold: Path | None = None
+
+
+class Figures:
+    """The figures of the models of a recipe; a subclass overrides what applies to it.
+
+    Attributes:
+        takes: the evidence that is measured, by the names of `Evidence`.
+        counts_expert_tokens: whether the tokens that each expert takes are counted in the corpus.
+    """
+
+    takes: ClassVar[frozenset[str]] = frozenset({"text"})
+    counts_expert_tokens: ClassVar[bool] = False
+
+    def measure(self, checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
+        """Measure a model on files.
+
+        Raises:
+            CorpusError: a file is unusable, or too short.
+            ValueError: a model of this recipe takes no such evidence.
+        """
+        raise NotImplementedError
+
+    def sample(self, checkpoint: Checkpoint) -> dict[str, Any] | None:
+        """Measure a model on the project's own texts; None: as `measure` does on the sample.
+
+        Raises:
+            CorpusError: the sample is shorter than the model's context.
+        """
+        return None
+
+    def robustness(self, checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
+        """Measure a model on texts that are typed in other ways, and on other texts, if at all."""
+        return {}
+
+    def quality(self, files: Sequence[Path]) -> tuple[list[str], Quality]:
+        """Return the names of the texts that fewer bits are measured on, and the measurement.
+
+        Raises:
+            CorpusError: a file is unusable.
+            ValueError: a model of this recipe takes no files, or is not measured so.
+        """
+        raise ValueError("models of this recipe are not measured in fewer bits")
+
+    def heads(
+        self, checkpoint: Checkpoint, files: Sequence[Path], n_sentences: int
+    ) -> tuple[list[str], dict[str, Any]] | None:
+        """Return the names of texts and the profile of every head on them; None: as on any text.
+
+        Raises:
+            ValueError: a model of this recipe takes no files.
+        """
+        return None

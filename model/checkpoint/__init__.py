@@ -1,0 +1,1 @@
+"""Models as folders: configuration, weights, tokenizer, card and training curves."""

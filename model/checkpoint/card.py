@@ -1,0 +1,562 @@
+"""Model cards: the data, training, licence and evaluation of a model.
+
+A ``CARD.md`` is Markdown with YAML front matter; the tables at its end are generated from the
+YAML. Mitchell et al. 2019, https://arxiv.org/abs/1810.03993.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from headlight.model.checkpoint.files import CARD, MAX_BYTES, read_file
+
+try:  # ten times as fast, and a card's metrics are long
+    from yaml import CSafeLoader as SafeLoader
+except ImportError:
+    from yaml import SafeLoader  # type: ignore[assignment]  # another class, the same interface
+
+FENCE = re.compile(r"^---\n", re.MULTILINE)
+FIGURES = "## Figures"
+EXPERTS = "## Tokens by expert"
+HEADS = "## Heads"
+CORPUS = "## Training text"
+BLANKS = "## Filled blanks"
+CONTINUATIONS = "## Continuations"
+GUESSES, WRITTEN = "guesses", "continuations"  # figures that are texts, with their own tables
+ROBUSTNESS = "## How far the figures carry"
+TABLES = [
+    re.compile(rf"^{heading}\n\n(?:\|.*\n)+\n?\Z", re.MULTILINE)
+    for heading in (FIGURES, HEADS, EXPERTS, CORPUS, CONTINUATIONS, BLANKS, ROBUSTNESS)
+]
+LISTS = ("trained_on", "attribution")
+MAPPINGS = ("examples", "training", "corpus", "metrics", "heads", "expert_tokens")
+# The shape of `expert_tokens`, which is checked because a card may be edited by hand.
+EXPERT_TOKENS = {
+    "text": [str],
+    "tokens": int,
+    "least_count": int,
+    "kinds": {str: float},
+    "layers": {
+        str: [
+            {
+                "share": float,
+                "kinds": {str: float},
+                "tokens": [{"text": str, "share": float, "count": int}],
+            }
+        ]
+    },
+}
+HEAD_SUMMARY = {
+    "text": [str],
+    "sentences": int,
+    "bits_per_byte": float,
+    "attentions": {str: [{"labels": {str: float}, "cost": float}]},
+}
+# Spaces are made visible; a bar would end the cell of a Markdown table.
+VISIBLE = str.maketrans({" ": "·", "\n": "↵", "\t": "⇥", "|": "\\|"})
+YAML_MAP, YAML_SEQUENCE, YAML_TEXT = (f"tag:yaml.org,2002:{kind}" for kind in ("map", "seq", "str"))
+MAX_DEPTH = 50
+IN_YAML: dict[type, str] = {list: "list", dict: "mapping", str: "text"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Example:
+    """An example text and the part of the page that shows its point.
+
+    ``view`` is the id of the view, ``where`` the stack (``encoder``, ``decoder``) or the attention
+    between them (``cross``), ``layer`` and ``head`` the attention map, ``query`` the index of the
+    predicted token and ``source`` that of the source token. All count from 0; None: not given.
+    ``claim`` is what the example shows, as `headlight.lab.evaluation.examples` measures it.
+    """
+
+    text: str
+    view: str | None = None
+    where: str | None = None
+    layer: int | None = None
+    head: int | None = None
+    query: int | None = None
+    source: int | None = None
+    claim: str | None = None
+
+    @property
+    def opens(self) -> dict[str, str | int]:
+        """The given fields without the text."""
+        given = _given(self).items()
+        return {name: value for name, value in given if name not in {"text", "claim"}}
+
+
+_EXAMPLE_KEYS = tuple(field.name for field in fields(Example))
+_EXAMPLE_COUNTS = ("layer", "head", "query", "source")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelCard:
+    """The card of one model.
+
+    ``examples`` are texts to read with the model, by title. ``training`` holds the command, seed,
+    steps, tokens, hours and machine. ``corpus`` holds the figures of the training text that
+    ``headlight data report`` measured. ``metrics`` are the figures that ``headlight evaluate``
+    measured, ``heads`` a summary of the profile of the heads
+    (`headlight.model.profiles.measure`), and ``expert_tokens`` the tokens counted at each
+    expert (`headlight.lab.evaluation.moe`). ``prose`` is the Markdown below the YAML.
+    """
+
+    title: str
+    licence: str
+    trained_on: tuple[str, ...] = ()
+    attribution: tuple[str, ...] = ()
+    examples: Mapping[str, str | Example] = field(default_factory=dict)
+    training: Mapping[str, Any] = field(default_factory=dict)
+    corpus: Mapping[str, Any] = field(default_factory=dict)
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+    heads: Mapping[str, Any] = field(default_factory=dict)
+    expert_tokens: Mapping[str, Any] = field(default_factory=dict)
+    prose: str = ""
+
+
+def read_card(path: Path) -> ModelCard:
+    """Read a ``CARD.md``.
+
+    Raises:
+        ValueError: the file is missing, too large or no file, or its YAML is malformed or not that
+            of a card.
+    """
+    try:
+        text = read_file(path.parent, path.name, MAX_BYTES[CARD]).decode()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} cannot be read: {error}") from error
+    text = text.replace("\r\n", "\n")
+    parts = FENCE.split(text, maxsplit=2)
+    if len(parts) != 3 or parts[0]:
+        raise ValueError(f"{path} must begin with YAML between two lines of '---'")
+    try:
+        head = _plain(parse_yaml(parts[1]))
+    except (yaml.YAMLError, ValueError) as error:
+        raise ValueError(f"{path} has broken YAML: {error}") from error
+    prose = parts[2]
+    for table in TABLES:
+        prose = table.sub("", prose)
+    return _card_of(head, prose.strip(), path)
+
+
+def write_card(path: Path, card: ModelCard) -> None:
+    """Write a card to a file that `read_card` reads back unchanged."""
+    head = asdict(card)
+    head.pop("prose")
+    for name in LISTS:
+        head[name] = list(head[name])
+    head["examples"] = {
+        title: example if isinstance(example, str) else _given(example)
+        for title, example in card.examples.items()
+    }
+    if not card.corpus:  # it was not measured
+        head.pop("corpus")
+    heads, expert_tokens = head.pop("heads"), head.pop("expert_tokens")
+    if heads:
+        head["heads"] = _heads_in_lines(heads)
+    if expert_tokens:  # a dense model has none
+        head["expert_tokens"] = _in_lines(expert_tokens)
+    written = yaml.dump(head, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+    path.write_text(f"---\n{written}---\n\n{to_markdown(card)}", encoding="utf-8")
+
+
+def to_markdown(card: ModelCard) -> str:
+    """Return the Markdown of a card: its prose and the tables generated from its figures."""
+    reach = _robustness_section(card.metrics)
+    written = _written_sections(card.metrics)
+    experts = _experts_section(card.expert_tokens) if card.expert_tokens else ""
+    corpus = _table_section(CORPUS, card.corpus) if card.corpus else ""
+    heads = _heads_section(card.heads) if card.heads else ""
+    figures = _table_section(FIGURES, card.metrics) if card.metrics else ""
+    return f"{card.prose}\n{reach}{written}{corpus}{experts}{heads}{figures}"
+
+
+# Of each claim of an example: the score, and the control that it is compared with.
+CLAIMS = {
+    "previous": ("mean weight on the token before", "uniform attention"),
+    "repetition": (
+        "mean weight on what followed the token before, on random tokens that are repeated",
+        "uniform attention",
+    ),
+    "subject": (
+        "mean weight of a verb on its subject across a phrase",
+        "the weight on the other noun",
+    ),
+    "antecedent": ("mean weight of a pronoun on its noun", "the weight on the other noun"),
+    "nouns": (
+        "mean weight of a pronoun and the words next to it on the two nouns before",
+        "uniform attention",
+    ),
+    "closing_quote": (
+        "mean weight of a blank on the end of the quotation before it",
+        "sentences without quotation marks",
+    ),
+    "alignment": ("precision of the links between words", "links along the diagonal"),
+    "name": ("mean weight of a name's pieces on the name in the source", "uniform attention"),
+    "multiplicand": ("mean weight on the digits of the first factor", "uniform attention"),
+    "multiplier": ("mean weight on the digit of the second factor", "uniform attention"),
+    "column": ("mean weight on the digits of the same place", "uniform attention"),
+    "carry": ("mean weight on the digits of the place below", "uniform attention"),
+    "tens_of_multiplier": (
+        "mean weight of the equals sign on the tens digit of the second factor",
+        "uniform attention",
+    ),
+    "punctuation_expert": (
+        "the share of commas, stops and the like that one expert takes",
+        "its share of all tokens",
+    ),
+    "verb_of_clause": ("how often the verb agrees with the noun before it", "chance"),
+    "verb_across": ("how often the verb agrees with its subject across another noun", "chance"),
+    "both_sides": (
+        "how often a hidden word is the first guess",
+        "without the text after it",
+    ),
+    "next_word": ("how often the next token is the first guess", "always the commonest token"),
+    "rule": ("how often the answer that keeps the rule is rated higher", "chance"),
+}
+OF_WHAT_IS_RIGHT = frozenset({"alignment", "verb_of_clause", "verb_across", "rule"})
+CLAIM = {"claim": str, "score": float, "control": float, "sentences": int}
+
+
+def measured_claim(card: ModelCard, title: str) -> Mapping[str, Any] | None:
+    """Return the figures of an example's claim (`headlight.lab.evaluation.examples`).
+
+    Returns:
+        ``claim``, ``score``, ``control`` and ``sentences``; None if the example claims nothing, or
+        another claim was measured.
+    """
+    example = card.examples[title]
+    figures = _mapping(_mapping(card.metrics, "sample"), "examples").get(title)
+    claim = example.claim if isinstance(example, Example) else None
+    if claim not in CLAIMS or figures is None or not fits(figures, CLAIM):
+        return None
+    measured: Mapping[str, Any] = figures
+    return measured if measured["claim"] == claim else None
+
+
+def aligner_of(card: ModelCard) -> dict[str, int] | None:
+    """Return the head that aligns words best, by the card's figures.
+
+    Returns:
+        ``layer``, ``head`` and ``shift``, as in `headlight.model.analysis.alignment.word_links`;
+        None if none was measured.
+    """
+    head = _mapping(_mapping(card.metrics, "alignment"), "head")
+    aligner: dict[str, Any] = {key: head.get(key) for key in ("layer", "head", "shift")}
+    is_whole = all(type(number) is int for number in aligner.values())
+    return aligner if is_whole and aligner["shift"] in (0, 1) else None
+
+
+def flatten(figures: Mapping[Any, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    """Return a card's figures as (name, value) pairs; nested names are joined by dots."""
+    pairs: list[tuple[str, Any]] = []
+    for key, value in figures.items():
+        name = f"{prefix}{key}"
+        pairs += flatten(value, f"{name}.") if isinstance(value, Mapping) else [(name, value)]
+    return pairs
+
+
+def _table_section(heading: str, figures: Mapping[str, Any]) -> str:
+    rows = "".join(
+        f"| {name} | {value} |\n"
+        for name, value in flatten(figures)
+        if not name.startswith((f"sample.{WRITTEN}.", f"sample.blanks.{GUESSES}."))
+    )
+    return f"\n{heading}\n\n| figure | value |\n|---|---|\n{rows}"
+
+
+def _robustness_section(metrics: Mapping[str, Any]) -> str:
+    """Return the figures on other kinds of text, or on the project's own, one line each."""
+    of_sample = _mapping(_mapping(metrics, "sample"), "robustness")
+    measured = _mapping(metrics, "robustness") or of_sample
+    lines = [*_reach(measured), *_reach_typed(_mapping(metrics, "typed"))]
+    rows = "".join(f"| {text} | {figure} | {value} |\n" for text, figure, value in lines)
+    return (
+        f"\n{ROBUSTNESS}\n\n| measured on | figure | value |\n|---|---|---|\n{rows}" if rows else ""
+    )
+
+
+def _reach(robustness: Mapping[str, Any]) -> Iterable[tuple[str, str, Any]]:
+    """Yield the figures of `headlight.lab.evaluation.robustness`."""
+    main = _plainly(str(robustness.get("figure", "figure")))
+    by_length = "bits a token" if main == "bits per byte" else main
+    for form, value in _group(robustness, "forms"):
+        yield _plainly(form), main, value
+    for name, value in _group(robustness, "other_texts"):
+        yield f"`{name}`", main, value
+    for span, value in _group(robustness, "length"):
+        yield _plainly(span), by_length, value
+    for kind, places in _group(robustness, "names"):
+        for place, value in flatten(places):
+            yield f"{place} mention of a {kind} name", "bits", value
+
+
+def _reach_typed(typed: Mapping[str, Any]) -> Iterable[tuple[str, str, Any]]:
+    """Yield the figures of a translator, as `typed_figures` returns them."""
+    for form, value in _group(typed, "forms"):
+        yield _plainly(form), "BLEU without case", value
+    if names := _mapping(typed, "names"):
+        yield f"{names['names']} names that the corpus lacks", "share kept by letter", names["kept"]
+    for group, kind in (("length", ""), ("length_literary", " of literature")):
+        for span, figures in _group(typed, group):
+            text = f"{_plainly(span)}, {figures['sources']} sentences{kind}"
+            yield text, "words over those of the reference", figures["ratio"]
+
+
+def _written_sections(metrics: Mapping[str, Any]) -> str:
+    """Return the sentences that a model fills in or continues, as its figures have them."""
+    sample = _mapping(metrics, "sample")
+    sections = (
+        (BLANKS, "first guesses", _mapping(_mapping(sample, "blanks"), GUESSES)),
+        (CONTINUATIONS, "the model's continuation", _mapping(sample, WRITTEN)),
+    )
+    return "".join(
+        f"\n{heading}\n\n| sentence | {column} |\n|---|---|\n"
+        + "".join(f"| {_cell(text)} | {_cell(value)} |\n" for text, value in texts.items())
+        for heading, column, texts in sections
+        if texts
+    )
+
+
+def _cell(text: object) -> str:
+    """Return a text as the cell of a Markdown table, whose line breaks show."""
+    return " ".join(str(text).replace("|", "\\|").replace("\n", " ↵ ").split())
+
+
+def _mapping(figures: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = figures.get(name)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _group(figures: Mapping[str, Any], name: str) -> Iterable[tuple[str, Any]]:
+    return _mapping(figures, name).items()
+
+
+def _plainly(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _heads_section(heads: Mapping[str, Any]) -> str:
+    rows = "".join(
+        f"| {path} | {number} | {_labels(head['labels'])} | {head['cost']:+.4f} |\n"
+        for path, of_path in heads["attentions"].items()
+        for number, head in enumerate(of_path)
+    )
+    head = "| attention | head | labels | bits a byte without it |\n|---|---|---|---|\n"
+    return f"\n{HEADS}\n\n{head}{rows}"
+
+
+def _labels(labels: Mapping[str, float]) -> str:
+    return ", ".join(f"{label} {score:.2f}" for label, score in labels.items()) or "none"
+
+
+def _experts_section(expert_tokens: Mapping[str, Any]) -> str:
+    rows = "".join(
+        f"| {layer} | {number} | {100 * expert['share']:.1f} % | {_spelled(expert['tokens'])} |\n"
+        for layer, experts in expert_tokens["layers"].items()
+        for number, expert in enumerate(experts)
+    )
+    head = "| layer | expert | share of tokens | top tokens |\n|---|---|---|---|\n"
+    return f"\n{EXPERTS}\n\n{head}{rows}"
+
+
+def _spelled(tokens: Iterable[Mapping[str, Any]]) -> str:
+    """Format tokens as inline code, with visible spaces and line breaks."""
+    return " ".join(_code(token["text"].translate(VISIBLE)) for token in tokens)
+
+
+def parse_yaml(text: str, loader: type[SafeLoader] = SafeLoader) -> Any:
+    """Parse YAML, but reject deep nesting and aliases.
+
+    Deep nesting would overflow the stack and end the process; nine lines of aliases can expand to a
+    billion values.
+
+    Raises:
+        YAMLError: the YAML is malformed, nests too deeply, or has an alias.
+    """
+    depth = 0
+    for event in yaml.parse(text, Loader=loader):
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            raise yaml.YAMLError(f"it nests more than {MAX_DEPTH} levels deep")
+        if isinstance(event, yaml.AliasEvent):
+            raise yaml.YAMLError("it has an alias (*); write out its value")
+    return yaml.load(text, Loader=loader)  # nosec B506 - a safe one
+
+
+def _code(text: str) -> str:
+    fence = "``" if "`" in text else "`"
+    space = " " if "`" in text else ""
+    return f"{fence}{space}{text}{space}{fence}"
+
+
+def _plain(value: Any) -> Any:
+    """Convert parsed YAML to JSON types: keys to strings or integers, dates to ISO 8601.
+
+    Raises:
+        ValueError: a value has no JSON type, such as bytes, or a string has a lone surrogate.
+    """
+    if isinstance(value, dict):
+        names = (name if type(name) in (int, str) else str(name) for name in value)
+        return {
+            _plain(name): _plain(each) for name, each in zip(names, value.values(), strict=True)
+        }
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, str):
+        value.encode()  # a lone surrogate is a UnicodeEncodeError, which is a ValueError
+    elif not (value is None or isinstance(value, bool | int | float)):
+        raise ValueError(f"a {type(value).__name__} cannot be part of a card")
+    return value
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes `_Line` and `_Row` in flow style, and strings with line breaks in double quotes."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        """Repeat values instead of writing aliases, which `read_card` rejects."""
+        return True
+
+
+class _Line(dict[str, Any]):
+    """A mapping in flow style, ``{a: 1}``."""
+
+
+class _Row(list[Any]):
+    """A list in flow style, ``[1, 2]``."""
+
+
+_Dumper.add_representer(
+    _Line, lambda dumper, line: dumper.represent_mapping(YAML_MAP, line.items(), flow_style=True)
+)
+_Dumper.add_representer(
+    _Row, lambda dumper, row: dumper.represent_sequence(YAML_SEQUENCE, row, flow_style=True)
+)
+_Dumper.add_representer(
+    str,
+    lambda dumper, text: dumper.represent_scalar(
+        YAML_TEXT, text, style='"' if "\n" in text else ""
+    ),
+)
+
+
+def _in_lines(expert_tokens: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the same data with its inner mappings and lists in flow style."""
+    return {
+        **expert_tokens,
+        "kinds": _Line(expert_tokens["kinds"]),
+        "layers": {
+            layer: [
+                {
+                    "share": expert["share"],
+                    "kinds": _Line(expert["kinds"]),
+                    "tokens": _Row(map(_Line, expert["tokens"])),
+                }
+                for expert in experts
+            ]
+            for layer, experts in expert_tokens["layers"].items()
+        },
+    }
+
+
+def _heads_in_lines(heads: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the same data with one line for each head."""
+    attentions = {
+        path: [_Line({**head, "labels": _Line(head["labels"])}) for head in of_path]
+        for path, of_path in heads["attentions"].items()
+    }
+    return {**heads, "attentions": attentions}
+
+
+def fits(value: object, shape: object) -> bool:
+    """Return True if data has a shape.
+
+    A shape is a type, ``[shape]``, ``{str: shape}`` or ``{name: shape}``.
+    """
+    if shape is float:  # most of a profile's values; a tuple of types is checked the fastest
+        return isinstance(value, (int, float)) and math.isfinite(value)
+    if isinstance(shape, type):
+        return isinstance(value, shape) and not isinstance(value, bool)
+    if isinstance(shape, list):
+        return isinstance(value, list) and all(fits(each, shape[0]) for each in value)
+    assert isinstance(shape, dict)
+    if not isinstance(value, dict):
+        return False
+    if str in shape:
+        return all(isinstance(name, str) and fits(value[name], shape[str]) for name in value)
+    return value.keys() == shape.keys() and all(fits(value[name], shape[name]) for name in shape)
+
+
+def _card_of(head: object, prose: str, path: Path) -> ModelCard:
+    known = {entry.name for entry in fields(ModelCard)} - {"prose"}
+    if not isinstance(head, dict) or not set(head) <= known:
+        raise ValueError(
+            f"{path}: the front matter must be a mapping with keys among {', '.join(sorted(known))}"
+        )
+    values: dict[str, Any] = dict(head)
+    for name in LISTS:
+        values[name] = tuple(map(str, _of_type(list, name, values.get(name) or [], path)))
+    for name in MAPPINGS:
+        values[name] = _of_type(dict, name, values.get(name) or {}, path)
+    if values["expert_tokens"] and not fits(values["expert_tokens"], EXPERT_TOKENS):
+        raise ValueError(
+            f"{path}: expert_tokens is malformed; remove it, and measure it again with "
+            "'headlight evaluate --corpus'"
+        )
+    if values["heads"] and not fits(values["heads"], HEAD_SUMMARY):
+        raise ValueError(
+            f"{path}: heads is malformed; remove it, and measure it again with "
+            "'headlight evaluate --heads'"
+        )
+    values["metrics"] = {str(name): figure for name, figure in values["metrics"].items()}
+    values["examples"] = _examples_of(values["examples"], path)
+    for name in ("title", "licence"):
+        values[name] = _of_type(str, name, values.get(name), path)
+    return ModelCard(prose=prose, **values)
+
+
+def _examples_of(written: Mapping[object, object], path: Path) -> dict[str, str | Example]:
+    try:
+        return {str(title): _example_of(example) for title, example in written.items()}
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def _example_of(written: object) -> str | Example:
+    """Return an example from YAML: a text, or a mapping with the fields of `Example`."""
+    if not isinstance(written, Mapping):
+        return str(written)
+    if unknown := set(written) - set(_EXAMPLE_KEYS):
+        raise ValueError(
+            f"unknown key {min(map(str, unknown))} of an example; known are "
+            f"{', '.join(_EXAMPLE_KEYS)}"
+        )
+    for name, value in written.items():
+        if name in _EXAMPLE_COUNTS and not (type(value) is int and value >= 0):
+            raise ValueError(f"{name} of an example must be an integer from 0, not {value!r}")
+        if name not in _EXAMPLE_COUNTS and not isinstance(value, str):
+            raise ValueError(f"{name} of an example must be a string, not {value!r}")
+    if "text" not in written:
+        raise ValueError("an example must have a text")
+    return Example(**written)
+
+
+def _given(example: Example) -> dict[str, Any]:
+    return {name: value for name, value in asdict(example).items() if value is not None}
+
+
+def _of_type(kind: type, name: str, value: object, path: Path) -> Any:
+    if not isinstance(value, kind):
+        raise ValueError(f"{path}: {name} must be a {IN_YAML[kind]}, not {value!r}")
+    return value

@@ -1,0 +1,367 @@
+"""Tasks for circuits: pairs of a clean and a corrupted text, made by a rule or read from a file.
+
+A file has one pair a line, as JSON: ``{"clean": "The dogs with the girl", "corrupted": "The dog
+with the girl", "right": " were", "wrong": " was"}``. ``right`` and ``wrong`` are a text of one
+token or a list of such texts. In an encoder–decoder ``target`` and ``corrupted_target`` are the
+texts that the decoder has written so far.
+
+The tasks that ship are made for a tokenizer: of the pairs that the rule allows, drawn with a seed,
+those count whose texts have equal numbers of tokens and whose answers are single tokens.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from headlight.model.arithmetic import Problem
+from headlight.model.circuits.passes import Pair, UnfitPair
+from headlight.model.profiles.controlled_sentences import NOUNS, PREPOSITIONS
+from headlight.model.served.protocol import Served
+from headlight.model.tracing import EmptyText, TooManyTokens, read_tokens
+
+N_PAIRS = 100
+N_TRIES = 20_000
+MAX_FILE_BYTES = 2**22
+MAX_PAIRS = 1_000
+
+# ruff: noqa: SIM905 - a line of words is easier to read and change than a list of strings
+NAMES = (
+    "Tom Mary Jack Ann Peter Jane John Alice Sam Rose Ben Kate Paul Lucy Fred Emma Bob Nell "
+    "Dick Polly Will Susan Frank Grace Henry Ruth George Helen Mark Martha David Laura James "
+    "Sarah"
+).split()
+PLACES = "wood garden river market barn kitchen mill village school shop".split()
+THINGS = "cake book ball flower hat cup key ring letter basket".split()
+WORDS = (
+    "dog king tree house boy girl bird horse river stone book apple door hat ship garden fire "
+    "wind moon sun road cat fox bear cup bread gold hand ring wood"
+).split()
+EVENTS = "war trip journey trial siege project famine voyage strike dispute".split()
+
+
+class TextPair(NamedTuple):
+    """A pair of texts, and what is right and wrong after the clean one."""
+
+    clean: str
+    corrupted: str
+    right: tuple[str, ...]
+    wrong: tuple[str, ...]
+    target: str | None = None
+    corrupted_target: str | None = None
+
+
+class UnfitTask(ValueError):
+    """A task that a model cannot do, or a file that holds no pairs."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task: its rule in words, and the pairs that it allows, without end."""
+
+    name: str
+    rule: str
+    draw: Callable[[random.Random], TextPair | None]
+
+
+def _agreement(draw: random.Random) -> TextPair:
+    subject, other = draw.sample(NOUNS, 2)
+    number = draw.randrange(2)
+    end = f"{draw.choice(PREPOSITIONS)} the {other[1 - number]}"
+    verbs = (" was", " were")
+    return TextPair(
+        f"The {subject[number]} {end}",
+        f"The {subject[1 - number]} {end}",
+        (verbs[number],),
+        (verbs[1 - number],),
+    )
+
+
+def _repetition(draw: random.Random) -> TextPair:
+    *words, other = draw.sample(WORDS, 6)
+    at = draw.randrange(1, 5)
+    changed = [*words[:at], other, *words[at + 1 :]]
+    again = " ".join(words[:at])
+    return TextPair(
+        f"{' '.join(words)} {again}",
+        f"{' '.join(changed)} {again}",
+        (f" {words[at]}",),
+        (f" {other}",),
+    )
+
+
+def _names(draw: random.Random) -> TextPair:
+    first, second = draw.sample(NAMES, 2)
+    place, thing = draw.choice(PLACES), draw.choice(THINGS)
+    begin = f"{first} and {second} went to the {place}, and "
+    end = f" gave a {thing} to"
+    given, got = draw.sample([first, second], 2)
+    return TextPair(f"{begin}{given}{end}", f"{begin}{got}{end}", (f" {got}",), (f" {given}",))
+
+
+def _indirect_objects(draw: random.Random) -> TextPair:
+    first, second = draw.sample(NAMES, 2)
+    place, thing = draw.choice(PLACES), draw.choice(THINGS)
+    begin = f"When {first} and {second} came home from the {place}, "
+    end = f" handed the {thing} over to"
+    given, got = draw.sample([first, second], 2)
+    return TextPair(f"{begin}{given}{end}", f"{begin}{got}{end}", (f" {got}",), (f" {given}",))
+
+
+def _greater_than(draw: random.Random) -> TextPair:
+    century, year = draw.randrange(11, 19), draw.randrange(3, 98)
+    begin = f"The {draw.choice(EVENTS)} lasted from the year {century}"
+    end = f" to the year {century}"
+    return TextPair(
+        f"{begin}{year:02}{end}",
+        f"{begin}01{end}",
+        tuple(f"{later:02}" for later in range(year + 1, 100)),
+        tuple(f"{earlier:02}" for earlier in range(year + 1)),
+    )
+
+
+def _sum(draw: random.Random) -> tuple[str, int, int]:
+    problem = Problem(draw.randrange(11, 100), draw.randrange(11, 100))
+    if problem.second % 10 == 0:
+        problem = Problem(problem.first, problem.second + draw.randrange(1, 10))
+    if len(problem.parts) != 2:
+        return _sum(draw)
+    first, second = problem.products
+    split = "+".join(f"{problem.first}*{part}" for part in problem.parts)
+    return f"{problem.question}{split}=", first, second
+
+
+def _at_digit(begin: str, first: int, pair: tuple[int, int], place: int) -> TextPair | None:
+    """Return the pair that is asked for the digit of the sum at a place, counted from the end."""
+    sums = [str(first + second) for second in pair]
+    texts = [f"{begin}{first}+{second}=" for second in pair]
+    at = len(sums[0]) - 1 - place
+    if len(sums[0]) != len(sums[1]) or at < 0 or sums[0][:at] != sums[1][:at]:
+        return None
+    if len(texts[0]) != len(texts[1]) or sums[0][at] == sums[1][at]:
+        return None
+    texts = [f"{text}{sums[0][:at]}" for text in texts]
+    return TextPair(texts[0], texts[1], (sums[0][at],), (sums[1][at],))
+
+
+def _last_digit(draw: random.Random) -> TextPair | None:
+    begin, first, second = _sum(draw)
+    other = second - second % 10 + draw.randrange(10)
+    return _at_digit(begin, first, (second, other), 0)
+
+
+def _carrying(draw: random.Random) -> TextPair | None:
+    begin, first, second = _sum(draw)
+    tens = second // 10 % 10
+    other = second + 10 * (draw.randrange(10) - tens)
+    carries = [(first % 100 + each % 100) >= 100 for each in (second, other)]
+    if carries[0] == carries[1] or other < 1:
+        return None
+    return _at_digit(begin, first, (second, other), 2)
+
+
+TASKS: Mapping[str, Task] = {
+    task.name: task
+    for task in (
+        Task(
+            "agreement",
+            "The verb (was, were) agrees with a subject across a noun of the other number; the "
+            "corrupted text has the subject in the other number.",
+            _agreement,
+        ),
+        Task(
+            "repetition",
+            "Five words begin again, and the next is what followed before; in the corrupted text "
+            "another word followed.",
+            _repetition,
+        ),
+        Task(
+            "names",
+            "Two went, and one heard twice gave something to the other; in the corrupted text the "
+            "other gave it.",
+            _names,
+        ),
+        Task(
+            "indirect_objects",
+            "As names, in another sentence (Wang et al. 2022); for models that were trained on "
+            "more than stories.",
+            _indirect_objects,
+        ),
+        Task(
+            "greater_than",
+            "The year in which something ended is later than that in which it began (Hanna et al. "
+            "2023); in the corrupted text it began in year 01. Years need tokens of two digits.",
+            _greater_than,
+        ),
+        Task(
+            "last_digit",
+            "The last digit of the sum of two partial products; in the corrupted text the second "
+            "has another last digit.",
+            _last_digit,
+        ),
+        Task(
+            "carrying",
+            "The hundreds of the sum of two partial products; in the corrupted text the tens of "
+            "the second differ, so that nothing is carried, or something is.",
+            _carrying,
+        ),
+    )
+}
+
+
+def task_pairs(
+    model: Served, name: str, n_pairs: int = N_PAIRS, seed: int = 0
+) -> tuple[list[Pair], list[TextPair]]:
+    """Return pairs of a task that ships, as a model's tokenizer cuts them, each once.
+
+    Raises:
+        UnfitTask: there is no such task, or too few of its pairs fit this tokenizer.
+    """
+    if name not in TASKS:
+        raise UnfitTask(f"there is no task {name!r}; there are {', '.join(TASKS)}")
+    draw, pairs, texts = random.Random(seed), list[Pair](), dict[TextPair, None]()
+    tried: set[TextPair] = set()
+    reason = "the rule allows no pair"
+    for _ in range(N_TRIES):
+        made = TASKS[name].draw(draw)
+        if made is None or made in tried:
+            continue
+        tried.add(made)
+        try:
+            pairs.append(fitted(model, made))
+            texts[made] = None
+        except (UnfitPair, TooManyTokens, EmptyText) as error:
+            reason = str(error)
+        if len(pairs) == n_pairs:
+            break
+        if len(tried) > 200 and not pairs:
+            break
+    if len(pairs) < min(n_pairs, 8):
+        raise UnfitTask(
+            f"the model '{model.id}' cannot do the task '{name}': of {len(tried):,} pairs tried "
+            f"{len(pairs)} fit its tokenizer; the last did not because {reason}"
+        )
+    return pairs, list(texts)
+
+
+def fitted(model: Served, texts: TextPair) -> Pair:
+    """Return a pair of texts as ids.
+
+    Raises:
+        UnfitPair: the texts have different numbers of tokens, or an answer is not one token.
+        EmptyText, TooManyTokens, UnknownToken, ValueError: as `tracing.tokenize`.
+    """
+    clean, corrupted = (_ids(model, each) for each in (texts.clean, texts.corrupted))
+    targets: list[tuple[int, ...] | None] = [None, None]
+    if model.config.kind == "encoder-decoder":
+        if texts.target is None:
+            raise UnfitPair("an encoder–decoder needs a target: what its decoder has written")
+        both = (texts.target, texts.corrupted_target or texts.target)
+        targets = [_ids(model, each, is_target=True) for each in both]
+    mask = model.tokenizer.mask_id
+    if model.config.kind == "encoder":
+        if mask is None or clean.count(mask) != 1:
+            raise UnfitPair("an encoder predicts at a mask: put one mask into both texts")
+        position = clean.index(mask)
+    else:
+        position = len(targets[0] or clean) - 1
+    return Pair(
+        clean=clean,
+        corrupted=corrupted,
+        right=tuple(_single(model, each) for each in texts.right),
+        wrong=tuple(_single(model, each) for each in texts.wrong),
+        position=position,
+        target=targets[0],
+        corrupted_target=targets[1],
+    )
+
+
+def _ids(model: Served, text: str, *, is_target: bool = False) -> tuple[int, ...]:
+    tokens = read_tokens(model, text, is_target=is_target)
+    is_open = model.config.kind == "decoder" or is_target
+    while is_open and tokens and tokens[-1].is_special and len(tokens) > 1:
+        tokens = tokens[:-1]  # an end token, after which nothing is predicted
+    return tuple(token.id for token in tokens)
+
+
+def _single(model: Served, text: str) -> int:
+    """Return the token of a text; a space at its front may be a part of it."""
+    tokens = [token for token in model.tokenizer.encode(text) if token.is_typed]
+    if len(tokens) != 1:
+        raise UnfitPair(f"{text!r} is {len(tokens)} tokens; an answer must be one")
+    return tokens[0].id
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def read_task(path: Path) -> list[TextPair]:
+    """Return the pairs of a file.
+
+    Raises:
+        UnfitTask: the file cannot be read, is too large, or has a line that is not a pair.
+    """
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise UnfitTask(f"{path} is larger than {MAX_FILE_BYTES:,} bytes; split it")
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UnfitTask(f"{path} cannot be read: {error}") from error
+    pairs = [
+        _pair_of(line, f"{path}, line {number}")
+        for number, line in enumerate(lines, start=1)
+        if line.strip()
+    ]
+    if not pairs:
+        raise UnfitTask(f"{path} holds no pairs; write one a line, as JSON")
+    if len(pairs) > MAX_PAIRS:
+        raise UnfitTask(f"{path} holds {len(pairs):,} pairs; {MAX_PAIRS:,} are allowed")
+    return pairs
+
+
+def write_task(pairs: Iterable[TextPair]) -> str:
+    """Return the content of a file with these pairs."""
+    rows = ({k: v for k, v in pair._asdict().items() if v is not None} for pair in pairs)
+    return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
+
+
+def as_request(pairs: Iterable[TextPair]) -> list[dict[str, Any]]:
+    """Return pairs as members of the API's circuit request."""
+    rows = ({k: v for k, v in pair._asdict().items() if v is not None} for pair in pairs)
+    return [{**row, "right": list(row["right"]), "wrong": list(row["wrong"])} for row in rows]
+
+
+def _pair_of(line: str, where: str) -> TextPair:
+    try:
+        row: Any = json.loads(line)
+    except ValueError as error:
+        raise UnfitTask(f"{where} is not JSON: {error}") from error
+    if not isinstance(row, dict):
+        raise UnfitTask(f"{where} is not an object with clean, corrupted, right and wrong")
+    given = dict(row)
+    answers = [_answers(given.pop(name, None)) for name in ("right", "wrong")]
+    texts = [given.pop(name, None) for name in ("clean", "corrupted")]
+    rest = [given.pop(name, None) for name in ("target", "corrupted_target")]
+    is_right = all(isinstance(text, str) for text in texts) and None not in answers
+    if not is_right or given or not all(isinstance(each, str | None) for each in rest):
+        unknown = f"; it has the unknown {next(iter(given))!r}" if given else ""
+        raise UnfitTask(f"{where} needs the texts clean, corrupted, right and wrong{unknown}")
+    return TextPair(*texts, *answers, *rest)
+
+
+def _answers(value: object) -> tuple[str, ...] | None:
+    if isinstance(value, str):
+        return (value,)
+    if isinstance(value, Sequence) and value and all(isinstance(each, str) for each in value):
+        return tuple(value)
+    return None
+
+
+def described() -> Iterator[tuple[str, str]]:
+    """Yield the name and the rule of each task that ships."""
+    for task in TASKS.values():
+        yield task.name, task.rule

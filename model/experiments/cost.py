@@ -1,0 +1,326 @@
+"""The cost of the same arithmetic done in different ways, measured when it is asked for.
+
+1. Scores of n queries and n keys: one by one in a loop of Python, and as one matrix product.
+2. Writing a text with and without a cache of keys and values: without it, step t computes t rows.
+3. y = ReLU(x·a + b)·c + x by five kernels that each pass over memory, in one pass over blocks that
+   stay in the processor's cache, and compiled into one loop by `torch.compile`.
+4. Parameters of a mixture of experts: those there are, and those that a token uses.
+
+Times are of this machine and this moment; counts are exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from pydantic import Field, model_validator
+from torch import Tensor
+
+from headlight.model.cancellation import check
+from headlight.model.experiments.experiment import (
+    Arrays,
+    Cost,
+    Experiment,
+    Parameters,
+    Quantity,
+    Source,
+)
+
+REPEATS = 3
+"""The shortest of so many times is kept: whatever else runs can only make one longer."""
+BYTES = 4
+BLOCK = 2**14
+"""Numbers of a block: 64 KB each of what is read and of what is written."""
+PASSES = {"eager": 11, "fused": 2, "compiled": 2}
+"""Numbers that are read from or written to memory for each x.
+
+Eager: x and t; t and t; t and t; t and t; t, x and y. In one pass: x and y.
+"""
+COMPILE_SECONDS = 40.0
+NO_COMPILER = "the server has no C++ compiler; install g++, or name one in CXX"
+
+
+class CostParameters(Parameters):
+    """The parameters of `cost`."""
+
+    n_tokens: int = Field(64, ge=2, le=128, description="Queries and keys of the loop.")
+    d_model: int = Field(64, ge=8, le=512, multiple_of=8, description="Width of a token's vector.")
+    length: int = Field(128, ge=8, le=512, description="Tokens to write, with and without a cache.")
+    megabytes: int = Field(16, ge=1, le=64, description="Size of x for the kernels.")
+    is_compiled: bool = Field(
+        False,
+        description="Whether the kernel is compiled too, which takes half a minute and needs a C++ "
+        "compiler on the server.",
+    )
+    n_experts: int = Field(8, ge=1, le=256, description="The most experts in a layer.")
+    top_k: int = Field(2, ge=1, le=16, description="Experts that a token is sent to.")
+    n_layers: int = Field(12, ge=1, le=128, description="Layers of the model with experts.")
+
+    @model_validator(mode="after")
+    def _fits(self) -> CostParameters:
+        if self.top_k > self.n_experts:
+            raise ValueError(f"top_k ({self.top_k}) is more than n_experts ({self.n_experts})")
+        return self
+
+
+def cost(parameters: CostParameters) -> Cost:
+    """Estimate the cost: the loop, the text, three passes over x, and the compiler."""
+    p = parameters
+    loop = REPEATS * p.n_tokens**2 * p.d_model * 0.15e-6
+    writing = 2 * p.length * 60e-6 + p.length**2 * p.d_model**2 * 0.5e-9
+    kernels = REPEATS * p.megabytes * 0.02
+    compiling = COMPILE_SECONDS if p.is_compiled else 0.0
+    return Cost(seconds=loop + writing + kernels + compiling, megabytes=8.0 * p.megabytes + 10)
+
+
+def run(parameters: CostParameters) -> Iterator[Arrays]:
+    """Measure the loop and the cache, then the kernels; count the rest."""
+    yield {
+        "way": np.array(["loop", "product"]),
+        "way_seconds": np.array(_scores(parameters)),
+        "multiplications": np.array(parameters.n_tokens**2 * parameters.d_model),
+        **_cache(parameters),
+        **_experts(parameters),
+    }
+    yield _kernels(parameters)
+
+
+def shortest(work: Callable[[], Any], repeats: int = REPEATS) -> float:
+    """Return the shortest of several times of some work, in seconds."""
+    times = []
+    for _ in range(repeats):
+        check()
+        start = perf_counter()
+        work()
+        times.append(perf_counter() - start)
+    return min(times)
+
+
+def loop_scores(queries: list[list[float]], keys: list[list[float]]) -> list[list[float]]:
+    """Return the products of all queries and keys, number by number."""
+    scores = []
+    for query in queries:
+        check()
+        row = []
+        for key in keys:
+            total = 0.0
+            for at in range(len(query)):
+                total += query[at] * key[at]
+            row.append(total)
+        scores.append(row)
+    return scores
+
+
+def _scores(parameters: CostParameters) -> list[float]:
+    """Return the seconds of the scores in a loop and as a product."""
+    rng = np.random.default_rng(parameters.seed)
+    queries, keys = rng.normal(size=(2, parameters.n_tokens, parameters.d_model))
+    lists = queries.tolist(), keys.tolist()
+    return [shortest(lambda: loop_scores(*lists)), shortest(lambda: queries @ keys.T, 20)]
+
+
+def _cache(parameters: CostParameters) -> dict[str, np.ndarray]:
+    """Count the multiplications of each step of writing, and measure the whole of it."""
+    d_model = parameters.d_model
+    lengths = np.arange(1, parameters.length + 1)
+    projections = 4 * d_model**2  # of a token: W_Q, W_K, W_V and W_O
+    cached = projections + 2 * lengths * d_model
+    recomputed = lengths * projections + 2 * lengths**2 * d_model
+    rng = np.random.default_rng([parameters.seed, 1])
+    matrices = rng.normal(0, d_model**-0.5, (4, d_model, d_model))
+    tokens = rng.normal(size=(parameters.length, d_model))
+    return {
+        "cached": np.array(["no", "yes"]),
+        "length": lengths,
+        "step_multiplications": np.stack([recomputed, cached]),
+        "cache_numbers": 2 * lengths * d_model,
+        "writing_seconds": np.array(
+            [
+                shortest(lambda: write_again(tokens, matrices), 1),
+                shortest(lambda: write_cached(tokens, matrices), 1),
+            ]
+        ),
+    }
+
+
+def _weights(scores: np.ndarray) -> np.ndarray:
+    powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    weights: np.ndarray = powers / powers.sum(axis=-1, keepdims=True)
+    return weights
+
+
+def write_again(tokens: np.ndarray, matrices: np.ndarray) -> np.ndarray:
+    """Return the attention of the last token after each step, all rows computed in each."""
+    d_model = tokens.shape[1]
+    outputs = []
+    for length in range(1, len(tokens) + 1):
+        check()
+        queries, keys, values = (tokens[:length] @ matrix for matrix in matrices[:3])
+        scores = queries @ keys.T / d_model**0.5
+        scores[np.triu_indices(length, 1)] = -np.inf
+        outputs.append((_weights(scores) @ values @ matrices[3])[-1])
+    return np.stack(outputs)
+
+
+def write_cached(tokens: np.ndarray, matrices: np.ndarray) -> np.ndarray:
+    """Return the same; each step computes one row, and keeps its key and its value."""
+    n_tokens, d_model = tokens.shape
+    keys, values = np.empty((2, n_tokens, d_model))
+    outputs = []
+    for at, token in enumerate(tokens):
+        check()
+        query, keys[at], values[at] = (token @ matrix for matrix in matrices[:3])
+        scores = keys[: at + 1] @ query / d_model**0.5
+        outputs.append(_weights(scores) @ values[: at + 1] @ matrices[3])
+    return np.stack(outputs)
+
+
+A, B, C = 1.5, -0.25, 0.75
+
+
+def eager(x: Tensor) -> Tensor:
+    """Return ReLU(x·a + b)·c + x by five kernels, each of which reads and writes all numbers."""
+    return F.relu(x * A + B) * C + x
+
+
+def fused(x: Tensor) -> Tensor:
+    """Return the same, block by block: what a block needs in between stays in the cache."""
+    made = torch.empty_like(x)
+    scratch = torch.empty(BLOCK)
+    for start in range(0, len(x), BLOCK):
+        part = x[start : start + BLOCK]
+        between = scratch[: len(part)]
+        torch.mul(part, A, out=between).add_(B).relu_().mul_(C)
+        torch.add(between, part, out=made[start : start + BLOCK])
+    return made
+
+
+def _kernels(parameters: CostParameters) -> dict[str, np.ndarray]:
+    """Measure the kernels, and count the bytes that they move."""
+    generator = torch.Generator().manual_seed(parameters.seed)
+    x = torch.randn(parameters.megabytes * 2**20 // BYTES, generator=generator)
+    kernels: dict[str, Callable[[Tensor], Tensor]] = {"eager": eager, "fused": fused}
+    problem, compile_seconds = "", 0.0
+    if parameters.is_compiled:
+        start = perf_counter()
+        try:
+            compiled = torch.compile(eager, options={"compile_threads": 1})  # no worker processes
+            compiled(x)
+        except Exception as error:  # of the compiler: whatever it lacks
+            problem = _why(error)
+        else:
+            kernels["compiled"] = compiled
+            compile_seconds = perf_counter() - start
+    seconds = np.array([shortest(partial(kernel, x)) for kernel in kernels.values()])
+    traffic = np.array([PASSES[name] * x.nbytes for name in kernels])
+    return {
+        "kernel": np.array(list(kernels)),
+        "kernel_seconds": seconds,
+        "traffic": traffic,
+        "difference": np.array(
+            [(kernel(x) - eager(x)).abs().max().item() for kernel in kernels.values()]
+        ),
+        "compile_seconds": np.array(compile_seconds),
+        "compile_problem": np.array(problem),
+    }
+
+
+def _why(error: Exception) -> str:
+    """Return one sentence; the compiler wraps the error that names the missing C++ compiler."""
+    if "InvalidCxxCompiler" in str(error):
+        return NO_COMPILER
+    return str(error).strip().split("\n")[0][:200] or type(error).__name__
+
+
+def _experts(parameters: CostParameters) -> dict[str, np.ndarray]:
+    """Count the parameters by the number of experts: attention 4·d², an expert 8·d², the router."""
+    d_model = parameters.d_model
+    experts = np.arange(1, parameters.n_experts + 1)
+    used = np.minimum(experts, parameters.top_k)
+    shared = 4 * d_model**2 + experts * d_model
+    return {
+        "experts": experts,
+        "all_parameters": parameters.n_layers * (shared + experts * 8 * d_model**2),
+        "active_parameters": parameters.n_layers * (shared + used * 8 * d_model**2),
+    }
+
+
+EXPERIMENT = Experiment(
+    id="cost",
+    title="What it costs",
+    parameters=CostParameters,
+    run=run,
+    cost=cost,
+    is_streamed=True,
+    measures_machine=True,
+    way_out="choose fewer tokens, a smaller width or fewer megabytes, or do not compile",
+    quantities={
+        "way": Quantity(axes="way", help="loop: number by number. product: one matrix product."),
+        "way_seconds": Quantity(axes="way", unit="s", help="Shortest measured time of each."),
+        "multiplications": Quantity(axes="", help="Multiplications of both, n²·d."),
+        "cached": Quantity(axes="cached", help="Whether keys and values are kept."),
+        "length": Quantity(axes="length", unit="tokens", help="Tokens written, with the new one."),
+        "step_multiplications": Quantity(
+            axes="cached length", help="Multiplications of that step, in one layer."
+        ),
+        "cache_numbers": Quantity(
+            axes="length", unit="numbers", help="Keys and values kept, in one layer."
+        ),
+        "writing_seconds": Quantity(
+            axes="cached", unit="s", help="Measured time of writing the whole text."
+        ),
+        "kernel": Quantity(axes="kernel", help="eager, fused, and compiled if it was asked for."),
+        "kernel_seconds": Quantity(axes="kernel", unit="s", help="Shortest measured time of each."),
+        "traffic": Quantity(
+            axes="kernel", unit="bytes", help="Bytes read from and written to memory, counted."
+        ),
+        "difference": Quantity(axes="kernel", help="Greatest difference from the eager result."),
+        "compile_seconds": Quantity(
+            axes="", unit="s", help="Measured time of compiling; 0 if nothing was compiled."
+        ),
+        "compile_problem": Quantity(axes="", help="Why it could not be compiled; empty if it was."),
+        "experts": Quantity(axes="experts", help="Experts in each layer."),
+        "all_parameters": Quantity(
+            axes="experts", unit="parameters", help="Parameters that memory has to hold."
+        ),
+        "active_parameters": Quantity(
+            axes="experts", unit="parameters", help="Parameters that one token is multiplied with."
+        ),
+    },
+    see="The times are of this server, now; measure again and see how far they move. One matrix "
+    "product does what the loop does, hundreds of times as fast. Without a cache each new "
+    "token computes all earlier ones again, so the cost of a text grows faster than the "
+    "square of its length; with it a step costs only slowly more, and memory grows instead. "
+    "Kernels are the programs that do one operation on a whole tensor. ReLU(x·a + b)·c + x "
+    "takes five: times a, plus b, ReLU and times c each read and write one number, plus x "
+    "reads two, so 11 numbers are moved for each x. A fused kernel does all of it while a "
+    "part of x is in the processor's cache, and moves 2. Fusing saves no multiplication; it "
+    "saves memory traffic, which is most of what such operations wait for. Experts are feed-"
+    "forward networks of which a router chooses a few for each token: more of them make a "
+    "model larger, and a token hardly more costly.",
+    field="Most of the speed of large models is a matter of memory: FlashAttention, fused norms "
+    "and compiled graphs do the same arithmetic with less traffic. Caches are made smaller by "
+    "sharing keys and values between heads and by fewer bits. The largest open models use a "
+    "twentieth of their parameters for each token.",
+    sources=(
+        Source(
+            title="Pope et al. 2022, Efficiently Scaling Transformer Inference",
+            url="https://arxiv.org/abs/2211.05102",
+        ),
+        Source(
+            title="Ansel et al. 2024, PyTorch 2: dynamic bytecode transformation and graph "
+            "compilation",
+            url="https://doi.org/10.1145/3620665.3640366",
+        ),
+        Source(
+            title="DeepSeek-AI 2024, DeepSeek-V3 Technical Report",
+            url="https://arxiv.org/abs/2412.19437",
+        ),
+    ),
+)

@@ -1,0 +1,184 @@
+"""Attention of one query, block by block, with a running maximum and a running sum.
+
+For each block of keys with scores s and values v, from m = −∞, ℓ = 0 and o = 0:
+
+    m′ = max(m, max s)      ℓ ← ℓ·e^(m−m′) + Σ e^(s−m′)      o ← o·e^(m−m′) + Σ e^(s−m′)·v
+
+and at the end o/ℓ is the attention's output. Dao et al. 2022, algorithm 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+
+from headlight.model.experiments.experiment import (
+    Arrays,
+    Cost,
+    Experiment,
+    Parameters,
+    Quantity,
+    Source,
+)
+from headlight.model.experiments.scaling import softmax
+
+D_VALUE = 3
+LENGTHS = 2 ** np.arange(7, 18)
+D_HEAD = 64
+TILE = 128
+"""Queries and keys in a block of the kernel whose memory is counted."""
+
+
+class Flash(Parameters):
+    """The parameters of `flash`."""
+
+    block: int = Field(4, ge=1, le=64, description="Keys in a block.")
+    n_keys: int = Field(16, ge=1, le=64, description="Keys, if their scores are drawn.")
+    deviation: float = Field(
+        2.0,
+        ge=0.1,
+        le=1000.0,
+        description="Standard deviation of drawn scores. Above 200 the exponentials overflow "
+        "unless the maximum is subtracted.",
+    )
+    scores: list[Annotated[float, Field(ge=-1e4, le=1e4)]] | None = Field(
+        None,
+        min_length=1,
+        max_length=64,
+        description="Scores of your own, in place of drawn ones. null: they are drawn.",
+    )
+
+
+def cost(parameters: Flash) -> Cost:  # noqa: ARG001 - the common signature
+    """Return a few milliseconds: there are at most 64 blocks of one key."""
+    return Cost(seconds=0.01, megabytes=1.0)
+
+
+def run(parameters: Flash) -> Iterator[Arrays]:
+    """Go through the blocks, and compare the result with the softmax of all scores."""
+    rng = np.random.default_rng(parameters.seed)
+    drawn = rng.normal(0, parameters.deviation, parameters.n_keys)
+    scores = drawn if parameters.scores is None else np.array(parameters.scores)
+    values = rng.normal(size=(len(scores), D_VALUE))
+    weights = softmax(scores)
+    context = weights @ values
+    passes = attend_in_blocks(scores, values, parameters.block)
+    with np.errstate(over="ignore", invalid="ignore"):
+        powers = np.exp(scores)
+        naive = powers @ values / powers.sum()
+    yield {
+        "key": np.arange(len(scores)),
+        "score": scores,
+        "values": values,
+        "weights": weights,
+        "context": context,
+        "naive_context": np.where(np.isfinite(naive), naive, np.nan),
+        **passes,
+        "error": np.abs(passes["output"] - context).max(axis=1),
+        "length": LENGTHS,
+        "whole_numbers": LENGTHS.astype(float) ** 2,
+        "block_numbers": np.full(len(LENGTHS), TILE * TILE + TILE * (3 * D_HEAD + 2), float),
+    }
+
+
+def attend_in_blocks(scores: np.ndarray, values: np.ndarray, block: int) -> dict[str, np.ndarray]:
+    """Return the state after each block, and the weights that the keys seen so far would have."""
+    greatest, total, output = -np.inf, 0.0, np.zeros(values.shape[1])
+    rows: dict[str, list[np.ndarray]] = {}
+    starts = range(0, len(scores), block)
+    for start in starts:
+        stop = start + block
+        part = scores[start:stop]
+        raised = max(greatest, part.max())
+        factor = np.exp(greatest - raised)  # 0 before the first block
+        powers = np.exp(part - raised)
+        total = total * factor + powers.sum()
+        output = output * factor + powers @ values[start:stop]
+        greatest = raised
+        partial = np.zeros(len(scores))
+        partial[:stop] = np.exp(scores[:stop] - greatest) / total
+        row = {
+            "step": min(stop, len(scores)),
+            "block_greatest": part.max(),
+            "greatest": greatest,
+            "factor": factor,
+            "total": total,
+            "sum": output,
+            "output": output / total,
+            "partial_weights": partial,
+        }
+        for name, value in row.items():
+            rows.setdefault(name, []).append(np.asarray(value))
+    return {name: np.stack(parts) for name, parts in rows.items()}
+
+
+EXPERIMENT = Experiment(
+    id="flash",
+    title="Attention block by block",
+    parameters=Flash,
+    run=run,
+    cost=cost,
+    way_out="choose fewer keys",
+    quantities={
+        "key": Quantity(axes="key", help="The number of the key, from 0."),
+        "score": Quantity(axes="key", unit="score", help="The scores of one query."),
+        "values": Quantity(axes="key d_v", help="The value of each key."),
+        "weights": Quantity(axes="key", help="The softmax of all scores at once."),
+        "context": Quantity(axes="d_v", help="The attention's output, from all weights at once."),
+        "naive_context": Quantity(
+            axes="d_v",
+            help="The same without subtracting the maximum; null if an exponential overflows.",
+        ),
+        "step": Quantity(axes="step", unit="keys", help="Keys read after each block."),
+        "block_greatest": Quantity(axes="step", unit="score", help="Largest score of the block."),
+        "greatest": Quantity(axes="step", unit="score", help="The running maximum m."),
+        "factor": Quantity(
+            axes="step", help="e^(m−m′), by which what was summed before is multiplied."
+        ),
+        "total": Quantity(axes="step", help="The running sum ℓ."),
+        "sum": Quantity(axes="step d_v", help="The running sum o of weighted values."),
+        "output": Quantity(axes="step d_v", help="o/ℓ: attention over the keys read so far."),
+        "partial_weights": Quantity(
+            axes="step key", help="The weights over the keys read so far; 0 at later keys."
+        ),
+        "error": Quantity(
+            axes="step", help="Greatest difference of o/ℓ from the output over all keys."
+        ),
+        "length": Quantity(axes="length", unit="tokens", help="Lengths of a text."),
+        "whole_numbers": Quantity(
+            axes="length", unit="numbers", help="Scores of one head that are kept at once: n²."
+        ),
+        "block_numbers": Quantity(
+            axes="length",
+            unit="numbers",
+            help="Numbers that a kernel with blocks of 128 × 128 keeps at once in fast memory.",
+        ),
+    },
+    see="Keys come in blocks, and no block is read twice. Step through them: the running maximum "
+    "m is the largest score so far. When a block raises it, what was summed before is multiplied "
+    "by e^(m−m′), as if the new maximum had been known from the start. The bars are the weights "
+    "that the keys read so far have; they shrink with each block and are those of the whole "
+    "softmax after the last one, to rounding. Other block sizes give other steps and the same "
+    "result. Raise the deviation above 200: without the maximum the exponentials overflow.",
+    field="FlashAttention does this in the fast memory of a GPU and never writes the n×n scores "
+    "to its main memory; later versions divide the work better and compute in 8 bits. The running "
+    "softmax is older, from 2018. Ring attention passes the blocks from device to device, so that "
+    "a text can be longer than what one of them holds.",
+    sources=(
+        Source(
+            title="Milakov and Gimelshein 2018, Online normalizer calculation for softmax",
+            url="https://arxiv.org/abs/1805.02867",
+        ),
+        Source(
+            title="Dao et al. 2022, FlashAttention",
+            url="https://arxiv.org/abs/2205.14135",
+        ),
+        Source(
+            title="Liu et al. 2023, Ring Attention with Blockwise Transformers",
+            url="https://arxiv.org/abs/2310.01889",
+        ),
+    ),
+)

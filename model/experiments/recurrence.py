@@ -1,0 +1,294 @@
+"""The gradient of the last state by every earlier one: recurrent networks and attention.
+
+In a recurrent network h_t = f(W·h_{t−1} + U·x_t + b) the gradient ∂h_T/∂h_t is a product of T − t
+Jacobians. In a linear one with W of spectral radius ρ it falls or grows as ρ^(T−t) (Pascanu et al.
+2013). Attention reaches every token in one step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from pydantic import Field
+from torch import Tensor, nn
+
+from headlight.model.attention.layer import MultiHeadAttention
+from headlight.model.cancellation import check
+from headlight.model.config import TransformerConfig
+from headlight.model.experiments.experiment import (
+    Arrays,
+    Cost,
+    Experiment,
+    Parameters,
+    Quantity,
+    Source,
+)
+
+
+class Recurrence(Parameters):
+    """The parameters of `recurrence`."""
+
+    length: int = Field(100, ge=2, le=200, description="Tokens of the sequence.")
+    width: int = Field(24, ge=2, le=48, description="Width of a state.")
+    spectral_radius: float = Field(
+        0.9,
+        ge=0.1,
+        le=2.0,
+        description="Spectral radius ρ of the recurrent matrix, a random rotation times ρ.",
+    )
+    forget_bias: float = Field(
+        1.0,
+        ge=-5.0,
+        le=5.0,
+        description="Bias of the gate that keeps the state: the forget gate of the LSTM, the "
+        "update gate of the GRU.",
+    )
+
+
+def cost(parameters: Recurrence) -> Cost:
+    """Estimate the cost: 14 cells and attention's draws; the LSTM holds 12 numbers per state."""
+    per_step = 200e-6 + 3e-9 * parameters.width**3
+    numbers = parameters.length * (2 * parameters.width) ** 2 * 12
+    return Cost(seconds=32 * parameters.length * per_step, megabytes=8e-6 * numbers)
+
+
+CELLS = ("linear", "tanh", "lstm", "gru", "attention")
+RADII = np.array([0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.5, 1.75, 2.0])
+ATTENTION_DRAWS = 16
+"""Sequences whose gradients are averaged: each token's depends on its own attention weight."""
+INPUT_DEVIATION = 0.5
+"""Standard deviation of each input's contribution to a unit."""
+
+
+def run(parameters: Recurrence) -> Iterator[Arrays]:
+    """Compute the gradients of every cell by autograd, then those of tanh by spectral radius."""
+    n_tokens, width = parameters.length, parameters.width
+    torch_rng = torch.Generator().manual_seed(parameters.seed)
+    inputs = torch.randn(n_tokens, width, generator=torch_rng, dtype=torch.float64)
+    rotation = _rotation(width, torch_rng)
+    drawn = torch.randn(4, 4, width, width, generator=torch_rng, dtype=torch.float64)
+    gradients = [
+        _recurrent_gradients(_make_cell(kind, rotation, drawn[place], parameters), kind, inputs)
+        for place, kind in enumerate(CELLS[:-1])
+    ]
+    attention = _make_attention(parameters)
+    sequences = torch.randn(
+        ATTENTION_DRAWS, n_tokens, width, generator=torch_rng, dtype=torch.float64
+    )
+    of_draws = np.stack([_attention_gradients(attention, each) for each in sequences])
+    gradients.append(np.exp(np.log(of_draws).mean(axis=0)))
+    lengths = np.arange(1, n_tokens + 1)
+    yield {
+        "cell": np.array(CELLS),
+        "distance": np.arange(n_tokens),
+        "gradient": np.stack(gradients),
+        "power": parameters.spectral_radius ** np.arange(n_tokens),
+        "length": lengths,
+        "waiting_steps": np.stack([lengths] * 4 + [np.ones_like(lengths)]),
+        "multiplications": np.stack([_multiplications(kind, lengths, width) for kind in CELLS]),
+    }
+    by_radius = []
+    for radius in RADII:
+        changed = parameters.model_copy(update={"spectral_radius": float(radius)})
+        by_radius.append(
+            _recurrent_gradients(_make_cell("tanh", rotation, drawn[1], changed), "tanh", inputs)
+        )
+    yield {"radius": RADII, "tanh_by_radius": np.stack(by_radius)}
+
+
+def _rotation(width: int, generator: torch.Generator) -> Float[Tensor, "width width"]:
+    """Return a random orthogonal matrix: all its eigenvalues have modulus 1."""
+    drawn = torch.randn(width, width, generator=generator, dtype=torch.float64)
+    q, r = torch.linalg.qr(drawn)
+    rotation: Tensor = q * r.diagonal().sign()  # the signs make q unique
+    return rotation
+
+
+class LinearCell(nn.Module):
+    """h_t = W·h_{t−1} + U·x_t: a recurrent network without an activation function."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.weight_hh = nn.Parameter(torch.empty(width, width, dtype=torch.float64))
+        self.weight_ih = nn.Parameter(torch.empty(width, width, dtype=torch.float64))
+
+    def forward(
+        self, x: Float[Tensor, "batch width"], state: Float[Tensor, "batch width"]
+    ) -> Float[Tensor, "batch width"]:
+        """Return the next state."""
+        return state @ self.weight_hh.T + x @ self.weight_ih.T
+
+
+def _make_cell(
+    kind: str, rotation: Tensor, drawn: Float[Tensor, "gate width width"], parameters: Recurrence
+) -> nn.Module:
+    """Return a cell whose recurrent matrices are the rotation times the spectral radius."""
+    width = parameters.width
+    classes: dict[str, Callable[..., nn.RNNCellBase]] = {
+        "tanh": nn.RNNCell,
+        "lstm": nn.LSTMCell,
+        "gru": nn.GRUCell,
+    }
+    cell: LinearCell | nn.RNNCellBase = (
+        LinearCell(width) if kind == "linear" else classes[kind](width, width, dtype=torch.float64)
+    )
+    n_gates = cell.weight_hh.shape[0] // width
+    with torch.no_grad():
+        for name, parameter in cell.named_parameters():
+            if name.startswith("bias"):
+                parameter.zero_()
+        cell.weight_hh.copy_((parameters.spectral_radius * rotation).repeat(n_gates, 1))
+        scale = INPUT_DEVIATION / math.sqrt(width)
+        cell.weight_ih.copy_(scale * drawn[:n_gates].flatten(0, 1))
+        # PyTorch's order of the gates is input, forget, cell, output, and reset, update, new: the
+        # second keeps the state in both.
+        if kind in ("lstm", "gru"):
+            cell.get_parameter("bias_ih")[width : 2 * width] = parameters.forget_bias
+    return cell
+
+
+def _recurrent_gradients(
+    cell: nn.Module, kind: str, inputs: Float[Tensor, "token width"]
+) -> Float[np.ndarray, " distance"]:
+    """Return ‖∂s_T/∂s_t‖/√n by the distance T − t, of states s with n numbers; 1 at distance 0.
+
+    The state of the LSTM is hidden state and cell state together. Row i of a batch that repeats one
+    sequence gives row i of every Jacobian, so one backward pass gives them all.
+    """
+    width = inputs.shape[-1]
+    n_numbers = 2 * width if kind == "lstm" else width
+    state = torch.zeros(n_numbers, n_numbers, dtype=inputs.dtype)
+    states = []
+    for x in inputs:
+        check()
+        repeated = x.expand(n_numbers, -1)
+        if kind == "lstm":
+            state = torch.cat(cell(repeated, tuple(state.split(width, dim=-1))), dim=-1)
+        else:
+            state = cell(repeated, state)
+        states.append(state)
+    jacobians = torch.autograd.grad(state.diagonal().sum(), states)
+    norms = torch.stack([jacobian.norm() for jacobian in jacobians]) / math.sqrt(n_numbers)
+    return norms.flip(0).numpy()
+
+
+def _make_attention(parameters: Recurrence) -> MultiHeadAttention:
+    """Make one head of causal self-attention, with matrices that keep the variance."""
+    width = parameters.width
+    config = TransformerConfig(
+        n_layers=1,
+        n_heads=1,
+        d_model=width,
+        d_ff=width,
+        vocab_size=1,
+        max_tokens=parameters.length,
+        positional="none",
+    )
+    attention = MultiHeadAttention(config).double()
+    generator = torch.Generator().manual_seed(parameters.seed)
+    with torch.no_grad():
+        for matrix in attention.parameters():
+            matrix.normal_(0, 1 / math.sqrt(width), generator=generator)
+    return attention
+
+
+def _attention_gradients(
+    attention: MultiHeadAttention, inputs: Float[Tensor, "token width"]
+) -> Float[np.ndarray, " distance"]:
+    """Return ‖∂y_T/∂x_t‖/√d by the distance T − t, of x + Attention(x), as in a transformer."""
+    check()
+    width = inputs.shape[-1]
+    # A leaf for each token and row of the batch, as for the recurrent cells.
+    x = inputs.expand(width, -1, -1).clone().requires_grad_()
+    last = (x + attention(x))[:, -1]
+    (jacobian,) = torch.autograd.grad(last.diagonal().sum(), x)
+    norms: Tensor = jacobian.norm(dim=(0, 2)) / math.sqrt(width)
+    return norms.flip(0).numpy()
+
+
+def _multiplications(kind: str, lengths: np.ndarray, width: int) -> np.ndarray:
+    """Count the multiplications of the matrix products for a whole sequence."""
+    counts: np.ndarray
+    if kind == "attention":  # four projections; products with keys and with values, all pairs
+        counts = lengths * 4 * width**2 + lengths**2 * 2 * width
+    else:
+        n_gates = {"linear": 1, "tanh": 1, "lstm": 4, "gru": 3}[kind]
+        counts = lengths * n_gates * 2 * width**2
+    return counts
+
+
+EXPERIMENT = Experiment(
+    id="recurrence",
+    title="Why attention replaced recurrence",
+    parameters=Recurrence,
+    run=run,
+    cost=cost,
+    is_streamed=True,
+    way_out="choose a shorter sequence or a smaller width",
+    quantities={
+        "cell": Quantity(axes="cell", help="The networks that are compared."),
+        "distance": Quantity(axes="distance", unit="tokens", help="Tokens back from the last."),
+        "gradient": Quantity(
+            axes="cell distance",
+            help="Frobenius norm of the Jacobian of the last state by the state that many tokens "
+            "back, divided by that of an identity matrix. Of attention: of the last output by "
+            "that token's input, the geometric mean over several drawn sequences.",
+        ),
+        "power": Quantity(
+            axes="distance", help="ρ to the power of the distance, the law of the linear network."
+        ),
+        "radius": Quantity(axes="radius", help="Other spectral radii."),
+        "tanh_by_radius": Quantity(
+            axes="radius distance", help="As `gradient`, of the tanh network by spectral radius."
+        ),
+        "length": Quantity(axes="length", unit="tokens", help="Lengths of a sequence."),
+        "waiting_steps": Quantity(
+            axes="cell length",
+            unit="steps",
+            help="Steps that must wait for each other: one a token if each state needs the one "
+            "before, one in all for attention.",
+        ),
+        "multiplications": Quantity(
+            axes="cell length",
+            unit="multiplications",
+            help="Multiplications of the matrix products for a sequence.",
+        ),
+    },
+    see="Recurrent networks lost to attention for two reasons. They hardly learn from what stands "
+    "far back, as the gradient has to pass through every state between: below a spectral radius "
+    "of 1, that of a linear or tanh network shrinks exponentially with the distance. And each "
+    "state waits for the one before it, so many cores do not make them faster. "
+    "Above 1 the linear network's gradient explodes. Tanh saturates, which holds it back: at "
+    "the default settings it still shrinks at 1.2, about keeps its size at 1.5 and grows at 2. "
+    "Raise the forget bias, and the gates of LSTM and GRU keep the state: at 5 their gradient "
+    "is larger than attention's even at the far end, but they then keep every token alike, and "
+    "the steps still wait for each other. With attention every earlier token is one step "
+    "away: its gradient is small, as many tokens share the weight, but does not fall with the "
+    "distance, and no step waits for another.",
+    field="Attention pays for this with a cost that grows with the square of the length. Gated "
+    "linear recurrences and state-space models such as Mamba keep a state of constant size, let "
+    "no nonlinearity stand between two states, and so can be computed in parallel by a scan. "
+    "Several large models combine a few attention layers with many such layers.",
+    sources=(
+        Source(
+            title="Pascanu et al. 2013, On the difficulty of training recurrent neural networks",
+            url="https://arxiv.org/abs/1211.5063",
+        ),
+        Source(
+            title="Vaswani et al. 2017, Attention Is All You Need, table 1",
+            url="https://arxiv.org/abs/1706.03762",
+        ),
+        Source(
+            title="Gu and Dao 2023, Mamba: Linear-Time Sequence Modeling",
+            url="https://arxiv.org/abs/2312.00752",
+        ),
+        Source(
+            title="De et al. 2024, Griffin: Mixing Gated Linear Recurrences with Local Attention",
+            url="https://arxiv.org/abs/2402.19427",
+        ),
+    ),
+)

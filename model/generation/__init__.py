@@ -1,0 +1,1 @@
+"""Continuations of a text: sampling, search among several, and translation."""

@@ -1,0 +1,1 @@
+"""Interventions in a forward pass, one kind of edit a module."""

@@ -1,1 +1,0 @@
-"""Build an atlas: read a corpus in shards, in this process or with Ray, and join what they give."""

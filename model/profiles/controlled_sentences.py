@@ -1,0 +1,198 @@
+"""Sentences made from templates, in which a word and its control are known.
+
+In each sentence a head may attend from a query word to the right noun or to the other noun, which
+is the control: both nouns occur at both places equally often, so that neither a place nor a word
+decides which is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import permutations, product
+
+from headlight.lab.training.agreement_text import test_nouns
+
+Noun = tuple[str, str]
+
+NOUNS: tuple[Noun, ...] = (
+    ("boy", "boys"),
+    ("girl", "girls"),
+    ("dog", "dogs"),
+    ("king", "kings"),
+    ("bird", "birds"),
+    ("tree", "trees"),
+    ("house", "houses"),
+    ("flower", "flowers"),
+    ("horse", "horses"),
+    ("rabbit", "rabbits"),
+)
+"""Singular and plural; each ordered pair of different nouns is one of 90."""
+
+PREPOSITIONS = ("near", "behind", "with", "beside")
+OTHER_PREPOSITIONS = ("from", "below", "beyond", "without")
+"""Prepositions that `headlight.lab.training.agreement_text` does not use."""
+UNSEEN_PREPOSITIONS = (*OTHER_PREPOSITIONS, "toward", "underneath", "alongside", "on the edge of")
+UNSEEN_ENDS = (
+    " in the garden.",
+    " never seen again.",
+    " better than the rest.",
+    " at the end of the street.",
+    " of no use to anybody.",
+)
+"""What follows the verb in no template, up to the stop."""
+MEN = ("king", "boy", "father", "prince", "uncle", "man")
+WOMEN = ("queen", "girl", "mother", "princess", "aunt", "woman")
+SUBJECT_FRAMES = (
+    "The {subject} {preposition} the {other} {verb} very happy.",
+    "{Preposition} the {other} the {subject} still {verb} happy.",
+)
+# The pronoun as a subject, and as an object.
+ANTECEDENT_FRAMES = (
+    ("The {first} met the {second}, and then {pronoun} was glad.", ("he", "she")),
+    ("When the {first} called the {second}, {pronoun} was in the garden.", ("he", "she")),
+    ("The {first} sat down beside the {second}, and we looked at {pronoun}.", ("him", "her")),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ControlledSentence:
+    """A text with the character spans of the query word, of the right noun and of the other."""
+
+    text: str
+    query: tuple[int, int]
+    right: tuple[int, int]
+    other: tuple[int, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgreementItem:
+    """The beginning of a sentence before its verb, and the verb that agrees and that does not.
+
+    ``is_congruent``: the noun next to the verb has the number of the subject; then a model that
+    agrees with the nearest noun is right, too.
+    """
+
+    beginning: str
+    right: str
+    wrong: str
+    is_congruent: bool
+
+
+def agreement_items(
+    prepositions: Sequence[str] = PREPOSITIONS, pairs: Sequence[tuple[Noun, Noun]] = ()
+) -> list[AgreementItem]:
+    """Return pairs of nouns with each preposition, in both numbers of subject and other noun.
+
+    Without `pairs`, the 90 ordered pairs of `NOUNS`: 1,440 items with 4 prepositions. Half of the
+    items are congruent.
+    """
+    items = []
+    for (subject, other), preposition in product(pairs or [*permutations(NOUNS, 2)], prepositions):
+        for number, other_number in product((0, 1), repeat=2):
+            verbs = ("was", "were")
+            items.append(
+                AgreementItem(
+                    beginning=f"The {subject[number]} {preposition} the {other[other_number]}",
+                    right=verbs[number],
+                    wrong=verbs[1 - number],
+                    is_congruent=number == other_number,
+                )
+            )
+    return items
+
+
+def unseen_items() -> list[AgreementItem]:
+    """Return sentences of nouns and prepositions that no template for training has.
+
+    The nouns are those of `test_nouns`, each with the next two as the other noun; the prepositions
+    are `UNSEEN_PREPOSITIONS`. Half of the items are congruent.
+    """
+    nouns = test_nouns()
+    pairs = [(noun, nouns[(n + k) % len(nouns)]) for n, noun in enumerate(nouns) for k in (1, 2)]
+    return agreement_items(UNSEEN_PREPOSITIONS, pairs)
+
+
+def subject_sentences() -> list[ControlledSentence]:
+    """Make sentences with a verb, its subject, and another noun of the other number.
+
+    The subject is the farther noun in one frame and the nearer one in the other. 360 sentences.
+    """
+    sentences = []
+    for place, (subject, other) in enumerate(permutations(NOUNS, 2)):
+        preposition = PREPOSITIONS[place % len(PREPOSITIONS)]
+        for frame, number in product(SUBJECT_FRAMES, (0, 1)):
+            words = {
+                "subject": subject[number],
+                "other": other[1 - number],
+                "verb": ("was", "were")[number],
+            }
+            sentences.append(
+                _filled(
+                    frame.replace("{preposition}", preposition).replace(
+                        "{Preposition}", preposition.capitalize()
+                    ),
+                    words,
+                    query="verb",
+                    right="subject",
+                    other="other",
+                )
+            )
+    return sentences
+
+
+def second_verb_sentences() -> list[ControlledSentence]:
+    """Make sentences with a second verb, whose subject is that of the first: "X met Y and was".
+
+    The other noun, the object of the first verb, has the other number. 360 sentences.
+    """
+    return [
+        _filled(
+            f"The {{subject}} {first} the {{other}} and {{verb}} very happy.",
+            {
+                "subject": subject[number],
+                "other": other[1 - number],
+                "verb": ("was", "were")[number],
+            },
+            query="verb",
+            right="subject",
+            other="other",
+        )
+        for subject, other in permutations(NOUNS, 2)
+        for first, number in product(("met", "saw"), (0, 1))
+    ]
+
+
+def antecedent_sentences() -> list[ControlledSentence]:
+    """Make sentences with a man, a woman and a pronoun that only one of them fits.
+
+    Both orders and both pronouns of each pair, in each frame: 432 sentences.
+    """
+    sentences = []
+    for (frame, pronouns), man, woman in product(ANTECEDENT_FRAMES, MEN, WOMEN):
+        for is_man_first, of_woman in product((True, False), (0, 1)):
+            first, second = (man, woman) if is_man_first else (woman, man)
+            is_first_right = is_man_first != bool(of_woman)
+            sentences.append(
+                _filled(
+                    frame,
+                    {"first": first, "second": second, "pronoun": pronouns[of_woman]},
+                    query="pronoun",
+                    right="first" if is_first_right else "second",
+                    other="second" if is_first_right else "first",
+                )
+            )
+    return sentences
+
+
+def _filled(
+    frame: str, words: dict[str, str], *, query: str, right: str, other: str
+) -> ControlledSentence:
+    spans = {}
+    for name in sorted(words, key=lambda name: frame.index(f"{{{name}}}")):
+        start = frame.index(f"{{{name}}}")
+        spans[name] = (start, start + len(words[name]))
+        frame = frame.replace(f"{{{name}}}", words[name], 1)
+    return ControlledSentence(
+        text=frame, query=spans[query], right=spans[right], other=spans[other]
+    )

@@ -1,0 +1,1 @@
+"""Weights of few bits: rounding, GPTQ, and how they are stored."""

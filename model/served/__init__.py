@@ -1,0 +1,1 @@
+"""Models that can be traced, generated from and analysed."""

@@ -1,0 +1,439 @@
+"""The protocol of a model that can be traced, generated from and analysed.
+
+`Served` is implemented by `served_transformer.Checkpoint`, a model of this project, and by
+`foreign.ForeignModel`, a checkpoint of another library. Tracing, generation, analyses and the
+application know no more of a model than this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from headlight.model.attention.observer import MAPS, OBSERVED_AXES, ROWS
+from headlight.model.checkpoint.card import ModelCard
+from headlight.model.config import Architecture
+from headlight.model.hooks import Edit
+from headlight.model.interventions.intervene import Intervention
+from headlight.model.quantization.affine import StoredQuantization
+from headlight.model.sites import Site
+from headlight.model.tokenizer import UNCHANGED, Normalization
+from headlight.model.trace import AttentionFacts, NamedArray, Rotation, Token
+
+if TYPE_CHECKING:
+    from headlight.model.circuits.weights import Weights
+
+PADDING_ID = 0
+
+NO_LIMIT = 1_000_000
+"""The ``max_tokens`` of a foreign model whose positions have no end."""
+
+
+class UnwatchedPass(ValueError):
+    """A pass went another way through a foreign model than the passes of its self-check."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Description:
+    """The metadata of a model.
+
+    ``sites`` have the sizes of their axes, ``attentions`` the terms of each softmax. ``rotation``
+    is that of the queries by their positions; None: they are not rotated, or not in pairs.
+    ``omitted`` maps the name of a site or feature that the model cannot offer to the reason.
+    ``checks`` are the differences that the self-check of a foreign model measured. ``features`` are
+    what it can do beyond being traced: ``generate``, ``translate``, ``fill``, ``logit_lens``,
+    ``head_outputs``. ``normalization`` are the changes that the tokenizer makes to a text.
+    ``matrices`` are the names of the weights that can be quantized, none of a foreign model;
+    ``quantization`` is that of the weights as they are stored, None if they are not quantized.
+    ``heads`` is the profile of the heads, if one was measured (`head_profiles`), and ``curves`` are
+    those of the training run, if they were kept (`run_curves`). ``trained_tokens`` is the length of
+    the texts that it was trained on, and ``longest_text`` the tokens that it can read if only parts
+    of its attention are asked for; 0: both are ``config.max_tokens``. ``is_streamed``: attention
+    that is observed runs in blocks; otherwise the weights of one layer are in memory at a time.
+    """
+
+    id: str
+    config: Architecture
+    card: ModelCard
+    revision: str
+    n_parameters: int
+    sites: tuple[Site, ...]
+    attentions: tuple[AttentionFacts, ...] = ()
+    rotation: Rotation | None = None
+    architecture: str = "headlight"
+    features: frozenset[str] = frozenset()
+    omitted: Mapping[str, str] = field(default_factory=dict)
+    checks: Mapping[str, float] = field(default_factory=dict)
+    normalization: Normalization = UNCHANGED
+    matrices: tuple[str, ...] = ()
+    quantization: StoredQuantization | None = None
+    heads: Mapping[str, Any] | None = None
+    curves: Mapping[str, Any] | None = None
+    trained_tokens: int = 0
+    longest_text: int = 0
+    is_streamed: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("trained_tokens", "longest_text"):
+            if not getattr(self, name):
+                object.__setattr__(self, name, self.config.max_tokens)
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether no position is the last one that the model can read."""
+        return self.config.max_tokens >= NO_LIMIT
+
+    @cached_property
+    def site_names(self) -> tuple[str, ...]:
+        """The names of the sites, in the order of the module tree."""
+        return tuple(site.name for site in self.sites)
+
+    @cached_property
+    def observed(self) -> tuple[str, ...]:
+        """The paths of the attentions whose rows and maps can be observed."""
+        paths = (facts.path for facts in self.attentions)
+        return tuple(path for path in paths if f"{path}.first_token" in self.site_names)
+
+    @cached_property
+    def capturable(self) -> Mapping[str, Site]:
+        """The sites by name, and the maps and rows of attentions, which a pass asks for."""
+        sites = {site.name: site for site in self.sites}
+        heads = {facts.path: facts.n_heads for facts in self.attentions}
+        for path in self.observed:
+            for name in (*MAPS, ROWS):
+                axes = tuple(OBSERVED_AXES[name].split())
+                sites[f"{path}.{name}"] = Site(f"{path}.{name}", axes, {"head": heads[path]})
+        return sites
+
+    @cached_property
+    def paths(self) -> frozenset[str]:
+        """The paths of the attentions and of the experts."""
+        experts = (
+            name.rpartition(".")[0] for name in self.site_names if name.endswith(".router_logits")
+        )
+        return frozenset([*(facts.path for facts in self.attentions), *experts])
+
+
+@runtime_checkable
+class TextTokenizer(Protocol):
+    """Cuts a text into the tokens that a model reads, and back."""
+
+    @property
+    def end_id(self) -> int | None:
+        """The token after which a text ends; None: there is none."""
+
+    @property
+    def mask_id(self) -> int | None:
+        """The token that replaces a hidden one; None: there is none."""
+
+    @property
+    def vocab_size(self) -> int:
+        """The number of tokens, special ones included."""
+
+    def encode(self, text: str) -> list[Token]:
+        """Return the tokens of a text with the special tokens that the model expects around it.
+
+        Raises:
+            ValueError: the text cannot be encoded.
+        """
+
+    def encode_target(self, text: str) -> list[Token]:
+        """Return the tokens that an encoder–decoder's decoder reads for a target."""
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Return the text of the tokens; special tokens have none."""
+
+    def text_of(self, token: int) -> str:
+        """Return the text of one token."""
+
+    def is_special(self, token: int) -> bool:
+        """Return True if a token is special."""
+
+
+class RowCapture(NamedTuple):
+    """The captures of one row of a decoding step: globs, and the layers and heads to keep."""
+
+    sites: Sequence[str]
+    layers: Sequence[int] | None = None
+    heads: Sequence[int] | None = None
+
+
+@runtime_checkable
+class Writer(Protocol):
+    """Decodes texts token by token, with a cache of the tokens read so far."""
+
+    @property
+    def config(self) -> Architecture:
+        """The architecture."""
+
+    def new_cache(self) -> Any:
+        """Return an empty cache of one text."""
+
+    def n_cached(self, cache: Any) -> int:
+        """Return the number of tokens in a cache."""
+
+    def extend(self, cache: Any, ids: Sequence[int]) -> None:
+        """Read tokens into a cache."""
+
+    def step(
+        self, caches: Sequence[Any], ids: Sequence[int], captures: Sequence[RowCapture]
+    ) -> tuple[Float[Tensor, "row vocab"], list[dict[str, Tensor]]]:
+        """Read one more token of each text, all in one pass.
+
+        Args:
+            caches: of the tokens before, which are extended.
+            ids: the token of each text.
+            captures: of each text.
+
+        Returns:
+            The logits after each token on the CPU, and for each text its captured tensors by site,
+            without batch and query axes.
+
+        Raises:
+            UnknownSite, UnknownLayer, UnknownHead: the model has no such site, layer or head.
+        """
+
+
+class Weight(NamedTuple):
+    """A trained matrix: the names and sizes of its axes, and a function that reads it."""
+
+    axes: tuple[str, ...]
+    shape: tuple[int, ...]
+    read: Callable[[], Float[np.ndarray, "*axes"]]
+
+
+class LinearExit(NamedTuple):
+    """The logits of some tokens as a linear function of a stream: x·directionsᵀ + offsets.
+
+    ``reach`` (d_model) has the factors by which the stream holds what a part at that path, or the
+    embedding at ``{stack}.embedding``, wrote to it; 1 where it is missing.
+    """
+
+    directions: Float[np.ndarray, "token d_model"]
+    offsets: Float[np.ndarray, " token"]
+    reach: Mapping[str, Float[np.ndarray, " d_model"]] = {}
+
+
+@runtime_checkable
+class Served(Protocol):
+    """A loaded model: its description, its tokenizer, and its passes."""
+
+    @property
+    def description(self) -> Description:
+        """The metadata."""
+
+    @property
+    def tokenizer(self) -> TextTokenizer:
+        """The tokenizer."""
+
+    @property
+    def id(self) -> str:
+        """The name of the model."""
+
+    @property
+    def config(self) -> Architecture:
+        """The architecture."""
+
+    @property
+    def device(self) -> torch.device:
+        """The device of the weights."""
+
+    @property
+    def precision(self) -> str:
+        """The dtype of the weights and of the pass: float32 or bfloat16."""
+
+    def read(
+        self,
+        texts: Sequence[Sequence[int]],
+        targets: Sequence[Sequence[int]] | None,
+        *,
+        sites: Sequence[str],
+        heads: tuple[int, ...] | None = None,
+        interventions: Sequence[Intervention] = (),
+    ) -> Mapping[str, Tensor]:
+        """Run one pass in which every text is a row, and keep the tensors of some sites.
+
+        Args:
+            texts: token ids; at least one text, of any lengths.
+            targets: token ids that the decoder of an encoder–decoder reads, one for each text.
+            sites: names of sites, validated.
+            heads: of tensors with a head axis, only these; None: all.
+            interventions: the changes to the pass, validated.
+
+        Returns:
+            By site, a tensor with the site's axes; shorter rows are padded at their end.
+
+        Raises:
+            Cancelled: the pass was cancelled between two layers (`cancellation`).
+            ImpossibleIntervention: an intervention that shows only in the pass to be impossible.
+            UnwatchedPass: a foreign model computes a text of this length in another way.
+        """
+
+    @property
+    def end_ids(self) -> frozenset[int]:
+        """The tokens after which a text that the model writes ends."""
+
+    def translate(self, sources: Sequence[Sequence[int]]) -> list[list[int]]:
+        """Return the ids that an encoder–decoder writes for each source, without specials.
+
+        Raises:
+            ValueError: the model is not an encoder–decoder.
+        """
+
+    def with_weights_of(
+        self, interventions: Sequence[Intervention]
+    ) -> AbstractContextManager[None]:
+        """Make this thread compute with the weights that the interventions leave, inside the block.
+
+        Needed by what reads weights outside a pass: `exits`, `output_weights` and `weights`.
+        """
+
+    def writer(self, interventions: Sequence[Intervention] = ()) -> Writer:
+        """Return a writer of the model.
+
+        Args:
+            interventions: act in every pass of the writer, validated.
+
+        Raises:
+            ValueError: the model cannot generate, or not with interventions.
+        """
+
+    def exits(
+        self, stack: str, streams: Iterable[Float[np.ndarray, "query d_model"]]
+    ) -> Iterator[Float[np.ndarray, "query vocab"]]:
+        """Return the logits of each stream of a stack, as if it left the last layer.
+
+        Raises:
+            ValueError: the model's exit cannot be run by itself.
+        """
+
+    def linear_exit(
+        self, stack: str, stream: Float[np.ndarray, " d_model"], tokens: Sequence[int]
+    ) -> LinearExit:
+        """Return the logits of some tokens, with the scale of the final norm frozen at this stream.
+
+        The function gives the model's logits at this stream, and is linear around it.
+
+        Args:
+            stack: the stack that predicts.
+            stream: the residual stream that leaves its last layer at one position.
+            tokens: ids.
+
+        Raises:
+            ValueError: the end of the model is not a norm and a matrix.
+        """
+
+    def gradients(
+        self,
+        text: Sequence[int],
+        target: Sequence[int] | None,
+        *,
+        sites: Sequence[str],
+        position: int,
+        tokens: tuple[int, int],
+        interventions: Sequence[Intervention],
+    ) -> Mapping[str, Tensor]:
+        """Return the gradient of a logit difference with respect to the tensors at some sites.
+
+        Args:
+            text: token ids.
+            target: token ids that the decoder of an encoder–decoder reads.
+            sites: names of sites, none of which lies before another in the pass.
+            position: of the prediction.
+            tokens: the ids whose logits are subtracted, the first minus the second.
+            interventions: the changes to the pass, validated.
+
+        Returns:
+            By site, a tensor with the site's axes and a batch of 1.
+        """
+
+    def run(
+        self,
+        texts: Sequence[Sequence[int]],
+        targets: Sequence[Sequence[int]] | None,
+        *,
+        edits: Iterable[tuple[str, Edit]],
+        interventions: Sequence[Intervention] = (),
+    ) -> Float[Tensor, "row query vocab"]:
+        """Return the logits of a pass with functions at sites, in the caller's gradient mode.
+
+        Args:
+            texts: token ids, all of one length.
+            targets: token ids that the decoder of an encoder–decoder reads, all of one length.
+            edits: functions of the tensors at sites, which act after the interventions.
+            interventions: the changes to the pass, validated.
+        """
+
+    def graph_weights(self) -> Weights:
+        """Return the norms and matrices of the graph (`headlight.model.circuits.weights`)."""
+
+    def output_weights(self, path: str) -> NamedArray:
+        """Return W_O of the attention at a path, by head: (head, d_head, d_model), float32.
+
+        Times the factor, if there is one, by which the model multiplies what it adds to the stream.
+
+        Raises:
+            KeyError: the model has no such attention, or its output is not a product by heads.
+        """
+
+    def weights(self) -> Mapping[str, Weight]:
+        """Return the trained matrices by name; of attention, by head.
+
+        ``{attention}.W_Q``, ``.W_K``, ``.W_V`` (head, d_model, d_head), ``.W_O`` (head, d_head,
+        d_model), their biases ``.b_Q`` …, ``.b_O``, and ``.norm_scale``, ``.norm_shift`` (d_model)
+        of the norm at the attention; ``{stack}.norm_scale``, ``.norm_shift`` of a stack's final
+        norm; ``{stack}.embedding.W_E`` (vocab, d_model), ``.W_pos`` (position, d_model); ``W_U``
+        (vocab, d_model). Shared keys and values are repeated for each head. A foreign model has no
+        norms.
+
+        Raises:
+            ValueError: the model cannot offer them; the message gives the reason.
+        """
+
+    def positions(self, n: int) -> dict[str, NamedArray]:
+        """Return the encoding of the positions 0 … n−1, named as in `headlight.model.positions`.
+
+        Raises:
+            ValueError: the model encodes no positions, or fewer.
+        """
+
+
+class PaddedBatch(NamedTuple):
+    """Token ids (row, token), padded at the end; ``is_token`` None: no row is padded."""
+
+    ids: Int[Tensor, "row token"]
+    is_token: Bool[Tensor, "row token"] | None
+
+
+def pad(
+    texts: Sequence[Sequence[int]],
+    device: torch.device | None = None,
+    padding_id: int = PADDING_ID,
+) -> PaddedBatch:
+    """Pad texts to rows as long as the longest.
+
+    A padded row gives the numbers of a pass by itself: no token of a causal row sees what comes
+    after it, ``is_token`` hides the padding from everything else that attends, and experts route
+    each token by itself.
+
+    Args:
+        texts: the ids of each; at least one text.
+        device: of the result.
+        padding_id: the token to pad with.
+    """
+    lengths = [len(text) for text in texts]
+    longest = max(lengths)
+    ids = [[*text, *[padding_id] * (longest - len(text))] for text in texts]
+    rows = torch.tensor(ids, device=device)
+    if min(lengths) == longest:
+        return PaddedBatch(rows, None)
+    ends = torch.tensor(lengths, device=device)[:, None]
+    return PaddedBatch(rows, torch.arange(longest, device=device) < ends)

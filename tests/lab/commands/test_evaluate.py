@@ -1,0 +1,278 @@
+"""`headlight evaluate`: from a model and some files to figures on its card."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from headlight.cli import app
+from headlight.lab.evaluation import minimal_pairs, robustness, translate
+from headlight.lab.evaluation.figures import sample_figures
+from headlight.lab.evaluation.word_alignment import ENGLISH_FRENCH_GOLD, read_gold
+from headlight.model.checkpoint.card import ModelCard, read_card, write_card
+from headlight.model.checkpoint.checkpoint import ZOO, load, save
+from headlight.model.config import ExpertsConfig, TransformerConfig
+from headlight.model.tokenizer import train_tokenizer
+from headlight.model.transformer import Transformer
+
+CARD = Path("out/CARD.md")
+MADE = ModelCard(
+    title="Mine",
+    licence="CC0",
+    training={"steps": 3},
+    metrics={"bits_per_byte": 1.5, "tokens": 7},
+    prose="# Mine\n\nFor tests.",
+)
+SMALL = TransformerConfig(
+    n_layers=1,
+    n_heads=2,
+    d_model=16,
+    d_ff=24,
+    vocab_size=300,
+    max_tokens=24,
+    moe=ExpertsConfig(n_experts=4, top_k=2, layers=(0,)),
+)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """Return an empty working directory, which keeps paths short; few sentences are measured."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(minimal_pairs, "PAIRS_OF_PARADIGM", 1)
+    monkeypatch.setattr("headlight.lab.evaluation.figures.BOOKS", ())
+    monkeypatch.setattr(robustness, "N_BLANKS", 20)
+    monkeypatch.delenv("HEADLIGHT_DEVICE", raising=False)
+    return tmp_path
+
+
+@pytest.fixture
+def corpus():
+    """Return the name of a file of forty paragraphs."""
+    lines = [f"The cat saw the dog and then, at last, number {n}.\n" for n in range(40)]
+    Path("corpus.txt").write_text("".join(lines))
+    return "corpus.txt"
+
+
+def make(**changes):
+    """Return the folder of a random model whose card has figures already."""
+    has_mask = changes.get("kind") == "encoder"
+    words = ["The cat saw the dog and then, at last, number 12 was there.\n"] * 3
+    tokenizer = train_tokenizer(words, 300, has_mask=has_mask)
+    torch.manual_seed(0)
+    config = replace(SMALL, vocab_size=tokenizer.vocab_size, **changes)
+    save(Path("out"), Transformer(config).eval(), tokenizer, MADE, dtype=torch.float32)
+    return "out"
+
+
+@pytest.fixture
+def decoder():
+    return make()
+
+
+def evaluate(*arguments):
+    return CliRunner().invoke(app, ["evaluate", "--device", "cpu", *arguments])
+
+
+def assert_fails(result, *parts, code):
+    """Check that a command failed with one line on standard error that names these."""
+    assert isinstance(result.exception, SystemExit)
+    assert (result.exit_code, result.stdout) == (code, "")
+    assert result.stderr.count("\n") == 1
+    for part in parts:
+        assert part in result.stderr
+
+
+def test_figures_on_a_text_are_printed_and_replace_those_of_the_card(decoder, corpus):
+    write_card(CARD, replace(MADE, metrics={"perplexity": 9.0}))
+    Path("pairs.jsonl").write_text('{"paradigm": "verbs", "good": "a cat", "bad": "cat a"}\n')
+    result = evaluate(decoder, "--text", corpus, "--pairs", "pairs.jsonl")
+    assert result.exit_code == 0, result.output
+    card = read_card(CARD)
+    assert replace(card, metrics={}) == replace(MADE, metrics={})
+    assert "perplexity" not in card.metrics
+    assert card.metrics["bits_per_byte"] > 0
+    assert card.metrics["tokens"] > 7
+    assert set(card.metrics["expert_load_entropy"]) == {"layer_0"}
+    assert set(card.metrics["minimal_pairs_by_paradigm"]) == {"verbs"}
+    assert card.metrics["sample"] == sample_figures(load("out"))
+    shown = result.stdout
+    assert str(card.metrics["bits_per_byte"]) in shown
+    assert str(card.metrics["induction_head"]["weight"]) in shown
+    assert "minimal_pairs_by_paradigm.verbs" in shown
+    assert "sample.bits_per_byte" in shown
+    assert "name held-out text" not in shown
+
+
+def test_without_a_text_the_sample_is_measured_and_the_card_keeps_the_rest(decoder):
+    result = evaluate(decoder)
+    assert result.exit_code == 0, result.output
+    card = read_card(CARD)
+    assert card == replace(MADE, metrics={**MADE.metrics, "sample": sample_figures(load("out"))})
+    assert str(card.metrics["sample"]["bits_per_byte"]) in result.stdout
+    assert "1.5" not in [cell.strip() for cell in result.stdout.split("│")]
+    assert "--text" in result.stdout
+    assert "headlight evaluate out --text valid.txt" not in result.stdout
+    known = {**MADE.training, "evaluation": "headlight evaluate out --text valid.txt"}
+    write_card(CARD, replace(card, training=known))
+    shown = " ".join(evaluate(decoder).stdout.split())
+    assert "the figures on the card come from: headlight evaluate out --text valid.txt" in shown
+    before = CARD.read_bytes()
+    assert evaluate(decoder).exit_code == 0
+    assert CARD.read_bytes() == before, "measuring again changes nothing"
+
+
+def test_an_encoder_is_measured_by_the_words_it_fills_in(corpus):
+    result = evaluate(make(kind="encoder", moe=None), "--text", corpus)
+    assert result.exit_code == 0, result.output
+    assert set(read_card(CARD).metrics) == {
+        "masked_word_accuracy",
+        "masked_word_in_first_five",
+        "masked_words",
+        "robustness",
+        "sample",
+    }
+
+
+@pytest.mark.slow
+def test_a_translator_is_measured_on_pairs_and_another_gold(monkeypatch):
+    gold = read_gold(ENGLISH_FRENCH_GOLD)[:3]
+    monkeypatch.setattr("headlight.lab.evaluation.figures.read_gold", lambda path: gold)
+    monkeypatch.setattr(translate, "read_gold", lambda path: gold)
+    Path("pairs.tsv").write_text("A cat.\tUn chat.\nA dog.\tUn chien.\n")
+    folder = make(kind="encoder-decoder", moe=None, max_tokens=64)
+    result = evaluate(folder, "--text", "pairs.tsv", "--gold", "gold.jsonl")
+    assert result.exit_code == 0, result.output
+    metrics = read_card(CARD).metrics
+    assert set(metrics) == {"bleu", "alignment", "alignment_literary", "pronouns", "sample"}
+    assert set(metrics["bleu"]) == {"text"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fault", "code"),
+    [
+        (["--text", "none.txt"], "none.txt cannot be read", 2),
+        (["--pairs", "pairs.jsonl"], "name at least one text file", 2),
+        (["--text", "corpus.txt", "--pairs", "corpus.txt"], "corpus.txt, line 1", 2),
+        (["--text", "short.txt", "--gold", "gold.jsonl"], "a word alignment", 2),
+    ],
+)
+def test_an_evaluation_that_fails_leaves_the_card(decoder, corpus, arguments, fault, code):
+    Path("short.txt").write_text("a\n")
+    Path("pairs.jsonl").write_text('{"paradigm": "verbs", "good": "a cat", "bad": "cat a"}\n')
+    before = CARD.read_bytes()
+    assert_fails(evaluate(decoder, *arguments), fault, code=code)
+    assert CARD.read_bytes() == before
+
+
+def test_a_folder_without_a_model_is_a_failure():
+    assert_fails(evaluate("."), "config.json", code=2)
+
+
+def test_an_unknown_model_is_a_usage_error_that_names_the_others():
+    shipped = [path.name for path in ZOO.iterdir() if path.is_dir()]
+    assert_fails(evaluate("nowhere"), "'nowhere'", *shipped, code=2)
+
+
+def test_a_model_of_another_directory_is_known_by_its_name(decoder):
+    Path("models").mkdir()
+    Path("out").rename("models/mine")
+    assert evaluate("mine", "--models-dir", "models").exit_code == 0
+    assert "sample" in read_card(Path("models/mine/CARD.md")).metrics
+
+
+@pytest.mark.slow
+def test_a_corpus_gives_the_tokens_of_each_expert_and_changes_no_figure(decoder, corpus):
+    result = evaluate(decoder, "--corpus", corpus)
+    assert result.exit_code == 0, result.output
+    card = read_card(CARD)
+    assert card.metrics == {**MADE.metrics, "sample": sample_figures(load("out"))}
+    assert card.expert_tokens["text"] == ["corpus.txt"]
+    experts = card.expert_tokens["layers"]["decoder.layers.0"]
+    assert len(experts) == 4
+    assert sum(expert["share"] for expert in experts) == pytest.approx(2, abs=2e-4)
+    assert "most of all" in result.stdout
+    assert evaluate(decoder, "--text", corpus).exit_code == 0
+    renewed = read_card(CARD)
+    assert renewed.expert_tokens == card.expert_tokens
+    assert renewed.metrics["tokens"] > 7
+
+
+def test_a_dense_model_has_no_experts_to_count(corpus):
+    result = evaluate(make(moe=None), "--corpus", corpus)
+    assert_fails(result, "dense", code=2)
+
+
+# --- heads ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def few_made_sentences(monkeypatch):
+    """Make sentences that are longer than the tiny model reads."""
+    for name in ("subject", "antecedent"):
+        monkeypatch.setattr(f"headlight.model.profiles.measure.{name}_sentences", list)
+
+
+@pytest.mark.usefixtures("few_made_sentences")
+def test_a_profile_of_the_heads_is_written_next_to_the_model_and_on_its_card(decoder, corpus):
+    result = evaluate(decoder, "--heads", "--text", corpus, "--sentences", "5")
+    assert result.exit_code == 0, result.output
+    profile = load("out").description.heads
+    assert (profile["text"], profile["sentences"]) == ([corpus], 5)
+    heads = profile["attentions"]["decoder.layers.0.self_attention"]
+    assert len(heads) == 2
+    card = read_card(CARD)
+    assert replace(card, heads={}) == MADE
+    assert card.heads["sentences"] == 5
+    summary = card.heads["attentions"]["decoder.layers.0.self_attention"]
+    for shown, head in zip(summary, heads, strict=True):
+        assert shown["cost"] == head["cost"]
+        assert shown["labels"] == {name: head["scores"][name]["score"] for name in head["labels"]}
+        assert f"{head['cost']:+.4f}" in CARD.read_text()
+        assert f"{head['cost']:+.4f}" in result.stdout
+
+
+def test_heads_take_no_other_evidence(decoder, corpus):
+    assert_fails(evaluate(decoder, "--heads", "--corpus", corpus), "only --text", code=2)
+
+
+def test_figures_of_other_bits_stay_if_the_text_is_the_same(decoder, monkeypatch):
+    def measured(_checkpoint, evidence, bits):
+        names = [path.name for path in evidence.text] or ["sample.txt"]
+        return {"text": names, "float": {"bits_per_byte": 1.5}} | {
+            f"bits_{number}": {"bits_per_byte": 2.0 + len(bits)} for number in bits
+        }
+
+    monkeypatch.setattr("headlight.lab.commands.evaluate.measure_bits", measured)
+    for options, expected in (
+        (("--bits", "4", "--bits", "2"), ["text", "float", "bits_4", "bits_2"]),
+        (
+            (
+                "--bits",
+                "3",
+            ),
+            ["text", "float", "bits_4", "bits_2", "bits_3"],
+        ),
+        (("--bits", "3", "--text", "other.txt"), ["text", "float", "bits_3"]),
+    ):
+        assert evaluate(decoder, *options).exit_code == 0
+        assert list(read_card(CARD).metrics["quantization"]) == expected
+
+
+@pytest.mark.slow
+def test_fewer_bits_are_measured_in_addition_to_the_other_figures(corpus):
+    folder = make(max_tokens=24)
+    result = evaluate(folder, "--text", corpus, "--bits", "4", "--bits", "2")
+    assert result.exit_code == 0, result.output
+    metrics = read_card(CARD).metrics
+    assert {name: metrics[name] for name in MADE.metrics} == MADE.metrics
+    assert list(metrics["quantization"]) == ["text", "float", "bits_4", "bits_2"]
+    assert metrics["quantization"]["text"] == [corpus]
+    sizes = [metrics["quantization"][name]["file_bytes"] for name in ("float", "bits_4", "bits_2")]
+    assert sizes == sorted(sizes, reverse=True)
+    assert evaluate(folder, "--text", corpus).exit_code == 0
+    assert read_card(CARD).metrics["quantization"] == metrics["quantization"], "others keep them"
+    assert_fails(
+        evaluate(folder, "--bits", "4", "--gold", "x"), "leave the other files out", code=2
+    )

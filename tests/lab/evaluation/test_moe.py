@@ -1,0 +1,226 @@
+"""The load of the experts and the tokens that they take, counted one by one."""
+
+import math
+from collections import Counter
+
+import pytest
+import torch
+
+from headlight.lab.evaluation.moe import (
+    KINDS,
+    TokenKinds,
+    count_taken,
+    expert_tokens,
+    load_entropy,
+    lower_end,
+    routing,
+)
+from headlight.model.corpus import CorpusError, TokenStream
+from headlight.model.tokenizer import train_tokenizer
+
+DOCUMENTS = ["The quick brown fox jumps over the lazy dog, and the cat. " * 8, "A tree.\n"]
+LAYER = "decoder.layers.1"
+LOGITS = f"{LAYER}.experts.router_logits"
+
+
+def routed_by_hand(checkpoint):
+    """Count how often each token occurs in the rows, and how often each expert takes it."""
+    length = checkpoint.config.max_tokens - 1
+    ids = TokenStream.encode(DOCUMENTS, checkpoint.tokenizer).ids.tolist()
+    rows = [ids[n : n + length] for n in range(0, len(ids) - length + 1, length)]
+    seen: Counter[int] = Counter()
+    taken = [Counter[int]() for _ in range(4)]
+    for row in rows:
+        seen.update(row)
+        with checkpoint.model.capture([f"{LAYER}.experts.expert_indices"]) as captured:
+            checkpoint.model(torch.tensor([[checkpoint.tokenizer.start_id, *row]]))
+        (indices,) = captured.values()
+        for token, chosen in zip(row, indices[0, 1:].tolist(), strict=True):
+            for expert in chosen:
+                taken[expert][token] += 1
+    return seen, taken
+
+
+def wilson(part, whole):
+    """Return the lower end of the interval at 95 %, as textbooks have it."""
+    z, p = 1.959964, part / whole
+    middle = p + z * z / (2 * whole)
+    spread = z * math.sqrt(p * (1 - p) / whole + z * z / (4 * whole * whole))
+    return (middle - spread) / (1 + z * z / whole)
+
+
+def test_every_expert_takes_what_it_was_counted_to_take(checkpoint):
+    seen, taken = routed_by_hand(checkpoint)
+    figures = expert_tokens(checkpoint, DOCUMENTS, least_count=2, n_listed=5)
+    assert figures["tokens"] == seen.total()
+    assert list(figures["layers"]) == [LAYER]
+    text_of = checkpoint.tokenizer.text_of
+    for mine, expert in zip(taken, figures["layers"][LAYER], strict=True):
+        share = mine.total() / seen.total()
+        assert expert["share"] == pytest.approx(share, abs=6e-5)
+        ranks = {token: wilson(mine[token], n) for token, n in seen.items() if n >= 2}
+        best = sorted((token for token in ranks if ranks[token] > share), key=lambda t: -ranks[t])
+        told = {token["text"]: (token["share"], token["count"]) for token in expert["tokens"]}
+        assert [ranks[token] for token in best[:5]] == pytest.approx(
+            [wilson(round(part * n), n) for part, n in told.values()], abs=1e-3
+        )
+        for token in seen:
+            if text_of(token) in told:
+                part, count = told[text_of(token)]
+                assert count == seen[token]
+                assert part == pytest.approx(mine[token] / count, abs=6e-5)
+    assert sum(expert["share"] for expert in figures["layers"][LAYER]) == pytest.approx(2, abs=2e-4)
+
+
+def test_of_each_kind_all_experts_together_take_all(checkpoint):
+    figures = expert_tokens(checkpoint, DOCUMENTS)
+    assert sum(figures["kinds"].values()) == pytest.approx(1, abs=4e-4)
+    assert figures["kinds"]["punctuation"] > 0
+    assert "number" not in figures["kinds"]
+    experts = figures["layers"][LAYER]
+    for kind in figures["kinds"]:
+        assert sum(expert["kinds"][kind] for expert in experts) == pytest.approx(2, abs=2e-4)
+
+
+def test_of_tokens_that_always_go_to_an_expert_the_commoner_is_listed_first(checkpoint):
+    tokenizer = checkpoint.tokenizer
+    often, seldom = (tokenizer.encode(mark)[1].id for mark in (";", ","))
+    assert seldom < often  # so that equal ranks would come in the other order
+    documents = [",x,x;x;x;x;x;" + "x" * 40]
+    length = checkpoint.config.max_tokens - 1
+    row = TokenStream.encode(documents, tokenizer).ids[:length]
+    row = torch.cat([torch.tensor([tokenizer.start_id]), row])
+    is_mark = ((row == often) | (row == seldom))[None, :, None]
+    to_2 = torch.where(is_mark, 100.0, -100.0) * torch.eye(4)[2]
+    with checkpoint.model.edit(LOGITS, lambda logits: logits + to_2):
+        figures = expert_tokens(checkpoint, documents, n_tokens=length, least_count=1)
+    tokens = figures["layers"][LAYER][2]["tokens"]
+    assert [(token["text"], token["share"]) for token in tokens] == [(";", 1.0), (",", 1.0)]
+
+
+def test_the_lower_end_puts_a_habit_before_luck():
+    habit, luck, half, nothing = lower_end(
+        torch.tensor([990, 2, 50, 0]), torch.tensor([1000, 2, 100, 0])
+    ).tolist()
+    assert habit == pytest.approx(wilson(990, 1000))
+    assert luck == pytest.approx(wilson(2, 2))
+    assert half == pytest.approx(0.4038, abs=1e-4)
+    assert habit > half > luck > nothing == 0
+
+
+def test_rows_are_spread_over_the_whole_text(checkpoint, monkeypatch):
+    length = checkpoint.config.max_tokens - 1
+    all_rows = TokenStream.encode(DOCUMENTS, checkpoint.tokenizer).ids
+    all_rows = all_rows[: len(all_rows) // length * length].view(-1, length)
+    routed: list[torch.Tensor] = []
+
+    def record(checkpoint, rows):
+        routed.append(rows)
+        return count_taken(checkpoint, rows)
+
+    monkeypatch.setattr("headlight.lab.evaluation.moe.count_taken", record)
+    figures = expert_tokens(checkpoint, DOCUMENTS, n_tokens=2 * length)
+    assert figures["tokens"] == 2 * length
+    assert len(all_rows) > 3
+    assert routed[0].equal(all_rows[[0, len(all_rows) // 2]])
+
+
+@pytest.mark.parametrize("changes", [{"moe": None}, {"kind": "encoder-decoder"}])
+def test_models_without_experts_or_with_two_texts_are_rejected(make_checkpoint, changes):
+    with pytest.raises(ValueError, match=r"^tiny (is dense|reads sentence pairs)"):
+        expert_tokens(make_checkpoint(**changes), DOCUMENTS)
+
+
+def test_a_text_shorter_than_a_context_is_rejected(checkpoint):
+    with pytest.raises(CorpusError, match="at least 47"):
+        expert_tokens(checkpoint, ["A tree.\n"])
+
+
+# --- load -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def rows():
+    return torch.randint(2, 300, (5, 20), generator=torch.Generator().manual_seed(0))
+
+
+def test_the_load_counts_the_tokens_that_each_expert_takes(checkpoint, rows):
+    start = torch.full((5, 1), checkpoint.tokenizer.start_id)
+    with torch.inference_mode(), checkpoint.model.capture(["*.expert_indices"]) as captured:
+        checkpoint.model(torch.cat([start, rows], dim=1))
+    (indices,) = captured.values()
+    counts = [int((indices == expert).sum()) for expert in range(4)]
+    expected = [count / sum(counts) for count in counts]
+    for batch_rows in (2, 16):
+        by_layer = routing(checkpoint, rows, batch_rows=batch_rows)
+        assert list(by_layer) == [1]
+        assert by_layer[1].load.tolist() == pytest.approx(expected)
+        assert float(by_layer[1].load.sum()) == pytest.approx(1)
+
+
+def test_the_first_choice_is_decided_by_the_token_as_far_as_it_repeats(checkpoint):
+    rows = torch.tensor([[5, 6] * 10, [5, 7] * 10])  # 7 and 6 ten times each, 5 twenty times
+
+    def choose(logits):  # 5 alternates between two experts, 6 and 7 have one each
+        by_place = torch.zeros_like(logits)
+        by_place[:, 0, 3] = 9
+        by_place[:, 1::4, 0] = by_place[:, 3::4, 1] = by_place[:, 2::2, 2] = 9
+        return by_place
+
+    with checkpoint.model.edit(LOGITS, choose):
+        of_layer = routing(checkpoint, rows)[1]
+    assert of_layer.decided_by_token == pytest.approx((10 + 10 + 10) / 40)
+
+
+def test_without_a_token_that_repeats_nothing_is_said_of_what_decides(checkpoint, rows):
+    assert math.isnan(routing(checkpoint, rows[:1, :5])[1].decided_by_token)
+
+
+def test_entropy_is_1_when_all_take_as_many_and_0_when_one_takes_all():
+    assert load_entropy(torch.full((8,), 1 / 8)) == pytest.approx(1)
+    assert load_entropy(torch.tensor([0.0, 1.0, 0.0])) == 0
+    by_hand = -(0.5 * math.log(0.5) + 2 * 0.25 * math.log(0.25)) / math.log(3)
+    assert load_entropy(torch.tensor([0.5, 0.25, 0.25])) == pytest.approx(by_hand)
+
+
+def test_a_dense_model_has_no_load(make_checkpoint, rows):
+    with pytest.raises(ValueError, match="tiny is dense"):
+        routing(make_checkpoint(moe=None), rows)
+
+
+# --- kinds of tokens ------------------------------------------------------------------------------
+
+
+def kinds_in(text, tokenizer):
+    """Each token of a text with its kind."""
+    tokens = tokenizer.encode(text)
+    ids = torch.tensor([[token.id for token in tokens]])
+    indices = TokenKinds.of(tokenizer)(ids[:, :-1], ids[:, 1:])[0].tolist()
+    return [(token.text, KINDS[kind]) for token, kind in zip(tokens[1:], indices, strict=True)]
+
+
+def test_kinds_are_told_by_spelling_and_by_the_token_before():
+    text = 'The old man met Ann. He said,\n"Oh 12'
+    tokenizer = train_tokenizer([text] * 50, vocab_size=320)
+    assert kinds_in(text, tokenizer) == [
+        ("The", "capital_at_start"),
+        (" old", "start_of_word"),
+        (" man", "start_of_word"),
+        (" met", "start_of_word"),
+        (" Ann", "capital_inside"),
+        (".", "punctuation"),
+        (" He", "capital_at_start"),
+        (" said", "start_of_word"),
+        (",", "punctuation"),
+        ("\n", "white_space"),
+        ('"', "punctuation"),
+        ("Oh", "capital_at_start"),
+        (" 12", "number"),
+    ]
+
+
+def test_any_script_has_words_and_pieces_of_characters_have_no_kind(tokenizer):
+    shown = kinds_in("é😀", tokenizer)
+    assert {kind for _, kind in shown} == {"other"}
+    whole = train_tokenizer(["été Été été"] * 50, vocab_size=300)
+    assert kinds_in("été Été", whole) == [("été", "start_of_word"), (" Été", "capital_inside")]

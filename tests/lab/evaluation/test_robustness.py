@@ -1,0 +1,98 @@
+"""Figures on texts of other kinds, next to the figures that they vary."""
+
+import math
+
+import pytest
+import torch
+
+from headlight.lab.evaluation.robustness import (
+    MOST_BYTES,
+    TWICE,
+    beginning,
+    names_twice,
+    robustness,
+    typographic,
+)
+from headlight.lab.evaluation.stories import bits_per_byte
+from headlight.model.corpus import TokenStream
+
+PLAIN = ["the quick brown fox jumps over the lazy dog again\n" * 12]
+DOCUMENTS = ['"I don\'t know," said the Fox...\n' * 12]
+
+
+def even(checkpoint):
+    """Every token is as probable as every other."""
+    return checkpoint.model.edit("logits", lambda logits: logits * 0)
+
+
+def test_a_form_that_leaves_the_text_as_it_is_has_the_figure_of_the_text(checkpoint):
+    figures = robustness(checkpoint, PLAIN, {})
+    expected = bits_per_byte(checkpoint, PLAIN)["bits_per_byte"]
+    for form in ("as_written", "lower_case", "typographic"):
+        assert figures["forms"][form] == pytest.approx(expected)
+    assert figures["forms"]["capitals"] != pytest.approx(expected, rel=0.01)
+    assert figures["bytes"] == len(PLAIN[0])
+
+
+def test_a_form_counts_the_bytes_of_the_text_as_written(checkpoint):
+    with even(checkpoint):
+        figures = robustness(checkpoint, DOCUMENTS, {"other.txt": PLAIN})
+    for documents, figure in [
+        (DOCUMENTS, figures["forms"]["as_written"]),
+        (PLAIN, figures["other_texts"]["other.txt"]),
+        ([typographic(DOCUMENTS[0])], figures["forms"]["typographic"]),
+    ]:
+        n_tokens = len(TokenStream.encode(documents, checkpoint.tokenizer).ids)
+        written = PLAIN if documents is PLAIN else DOCUMENTS
+        bits = n_tokens * math.log2(checkpoint.config.vocab_size)
+        assert figure == pytest.approx(bits / len(written[0]))
+
+
+def test_the_groups_of_positions_make_up_the_whole_row(checkpoint):
+    groups = robustness(checkpoint, PLAIN, {})["length"]
+    assert list(groups) == ["1_to_16_tokens", "17_to_47_tokens"]
+    with even(checkpoint):
+        flat = robustness(checkpoint, PLAIN, {})["length"]
+    assert list(flat.values()) == pytest.approx([math.log2(checkpoint.config.vocab_size)] * 2)
+    position = torch.arange(48)[:, None] >= 16
+
+    def worse_later(logits):
+        return logits * ~position[: logits.shape[1]]
+
+    with checkpoint.model.edit("logits", worse_later):
+        edited = robustness(checkpoint, PLAIN, {})["length"]
+    assert edited["1_to_16_tokens"] == groups["1_to_16_tokens"]
+    assert edited["17_to_47_tokens"] == pytest.approx(math.log2(checkpoint.config.vocab_size))
+
+
+def test_a_name_costs_the_bits_of_its_tokens_at_either_place(make_checkpoint, monkeypatch):
+    checkpoint = make_checkpoint(max_tokens=96)
+    monkeypatch.setattr("headlight.lab.evaluation.robustness.KNOWN_NAMES", ("Zoe", "Abdul"))
+    with even(checkpoint):
+        costs = names_twice(checkpoint)["known"]
+    texts = [(name, template.format(name, name)) for name in ("Zoe", "Abdul") for template in TWICE]
+    for place in (0, 1):
+        counts = [
+            sum(
+                token.start < begin + len(name) and token.end > begin
+                for token in checkpoint.tokenizer.encode(text)[1:]
+            )
+            for name, text in texts
+            for begin in [[text.find(name), text.rfind(name)][place]]
+        ]
+        bits = sum(counts) / len(counts) * math.log2(checkpoint.config.vocab_size)
+        assert costs[("first", "second")[place]] == pytest.approx(bits)
+
+
+def test_every_document_gives_its_beginning():
+    long = "A line of thirty characters.\n\n" * 3000
+    short = "One line.\n"
+    first, second = beginning([long, short])
+    assert second == short
+    assert long.startswith(first)
+    assert MOST_BYTES // 2 - 30 < len(first) <= MOST_BYTES // 2
+    assert beginning(["x" * (MOST_BYTES + 1)]) == ["x" * (MOST_BYTES + 1)]
+
+
+def test_typographic_quotes_open_and_close():
+    assert typographic('"Oh," said "Tim\'s" cat--\'tis...') == "“Oh,” said “Tim’s” cat—’tis…"

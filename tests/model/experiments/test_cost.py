@@ -1,0 +1,128 @@
+"""The same numbers in every way, and exact counts; times are only positive."""
+
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from pydantic import ValidationError
+
+from headlight.model.config import ExpertsConfig, TransformerConfig
+from headlight.model.experiments import cost as module
+from headlight.model.experiments.cost import (
+    EXPERIMENT,
+    NO_COMPILER,
+    eager,
+    fused,
+    loop_scores,
+    write_again,
+    write_cached,
+)
+from headlight.model.transformer import Transformer
+
+SMALL = {"n_tokens": 4, "d_model": 8, "length": 9, "megabytes": 1}
+
+
+def test_the_loop_is_the_product():
+    queries, keys = np.random.default_rng(0).normal(size=(2, 5, 7))
+    scores = loop_scores(queries.tolist(), keys.tolist())
+    np.testing.assert_allclose(scores, queries @ keys.T, atol=1e-12)
+
+
+def test_a_cache_changes_no_output():
+    rng = np.random.default_rng(1)
+    tokens, matrices = rng.normal(size=(12, 8)), rng.normal(size=(4, 8, 8))
+    np.testing.assert_allclose(
+        write_cached(tokens, matrices), write_again(tokens, matrices), atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("n_numbers", [1, module.BLOCK - 1, module.BLOCK, 2 * module.BLOCK + 3])
+def test_fused_blocks_are_the_eager_result(n_numbers):
+    x = torch.randn(n_numbers, generator=torch.Generator().manual_seed(2))
+    expected = torch.relu(1.5 * x - 0.25) * 0.75 + x
+    torch.testing.assert_close(eager(x), expected)
+    assert torch.equal(fused(x), eager(x))
+
+
+def test_counts_of_multiplications_and_bytes():
+    result = EXPERIMENT.result(SMALL)
+    assert result["multiplications"].data == 4 * 4 * 8
+    again, cached = result["step_multiplications"].data
+    # Step 3: three tokens through four 8 × 8 matrices, 3 × 3 scores and as many weighted values.
+    assert again[2] == 3 * 4 * 64 + 2 * 9 * 8
+    assert cached[2] == 4 * 64 + 2 * 3 * 8
+    assert result["cache_numbers"].data[2] == 2 * 3 * 8
+    assert result["traffic"].data.tolist() == [11 * 2**20, 2 * 2**20]
+    assert result["difference"].data.tolist() == [0, 0]
+    for name in ("way_seconds", "writing_seconds", "kernel_seconds"):
+        assert (result[name].data > 0).all()
+
+
+def test_experts_count_as_the_parameters_of_a_transformer():
+    result = EXPERIMENT.result({**SMALL, "n_experts": 4, "top_k": 2, "n_layers": 3})
+    config = TransformerConfig(
+        n_layers=3,
+        n_heads=2,
+        d_model=8,
+        d_ff=32,
+        vocab_size=5,
+        max_tokens=4,
+        feed_forward_bias=False,
+        moe=ExpertsConfig(n_experts=4, top_k=2, layers=(0, 1, 2)),
+    )
+    matrices = [
+        parameter.numel()
+        for name, parameter in Transformer(config).named_parameters()
+        if parameter.ndim == 2 and "embedding" not in name
+    ]
+    everything = result["all_parameters"].data
+    assert everything[3] == sum(matrices)
+    active = result["active_parameters"].data
+    assert everything[3] - active[3] == 3 * 2 * 8 * 64  # two experts of each layer rest
+    assert active[1] == everything[1]
+
+
+def test_a_compiler_that_fails_is_said_and_the_rest_is_measured(monkeypatch):
+    def broken(_, **options):
+        raise RuntimeError("no compiler here\nsecond line")
+
+    monkeypatch.setattr(torch, "compile", broken)
+    result = EXPERIMENT.result({**SMALL, "is_compiled": True})
+    assert result["kernel"].data.tolist() == ["eager", "fused"]
+    assert result["compile_problem"].data == "no compiler here"
+
+
+def test_without_a_compiler_one_sentence_says_what_to_install(monkeypatch):
+    def missing(_, **options):
+        raise RuntimeError("InvalidCxxCompiler: No working C++ compiler found in (None, '')")
+
+    monkeypatch.setattr(torch, "compile", missing)
+    result = EXPERIMENT.result({**SMALL, "is_compiled": True})
+    assert result["compile_problem"].data == NO_COMPILER
+    assert result["compile_seconds"].data == 0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("g++"), reason="needs a C++ compiler")
+@pytest.mark.filterwarnings("ignore:.*script_method:DeprecationWarning")  # of PyTorch itself
+def test_the_compiled_kernel_computes_the_same():
+    result = EXPERIMENT.result({**SMALL, "is_compiled": True})
+    assert result["compile_problem"].data == ""
+    assert result["kernel"].data.tolist() == ["eager", "fused", "compiled"]
+    assert result["difference"].data.max() < 1e-6  # of numbers up to 10
+    assert result["compile_seconds"].data > 0
+
+
+def test_what_was_compiled_is_measured_and_compared(monkeypatch):
+    monkeypatch.setattr(torch, "compile", lambda function, **_: lambda x: function(x) + 1)
+    result = EXPERIMENT.result({**SMALL, "is_compiled": True})
+    assert result["kernel"].data.tolist() == ["eager", "fused", "compiled"]
+    assert result["difference"].data[2] == pytest.approx(1)
+    assert result["traffic"].data[2] == 2 * 2**20
+    assert result["compile_problem"].data == ""
+
+
+def test_more_choices_than_experts_are_named():
+    with pytest.raises(ValidationError, match=r"top_k \(4\) is more than n_experts \(2\)"):
+        EXPERIMENT.validate({"top_k": 4, "n_experts": 2})
