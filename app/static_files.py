@@ -64,7 +64,7 @@ def modules_of(entries: Iterable[str], imports: re.Pattern[str]) -> dict[str, st
 
 
 def resolved(address: str, importer: str) -> str:
-    """Resolve a relative import: `../data/format.js` in `plot/figure.js` is `data/format.js`."""
+    """Resolve a relative import: `../words/text.js` in `plot/figure.js` is `words/text.js`."""
     return posixpath.normpath(posixpath.join(posixpath.dirname(importer), address))
 
 

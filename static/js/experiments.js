@@ -5,13 +5,13 @@
 
 import { advice, asProblem, askWhenRefused, isWorthRetrying } from './api/calls.js';
 import { fetchExperiment } from './api/experiments.js';
-import { keepPlace, placeIn } from './data/chapter.js';
-import { asSentence } from './data/format.js';
+import { keepPlace, placeIn } from './rules/chapter.js';
+import { asSentence } from './words/lists.js';
 import { button, watchTheme, element, partOf } from './ui/dom.js';
 import { createExperiment } from './ui/experiment/experiment.js';
 import { createSkip } from './ui/page.js';
 
-/** @import { ExperimentView } from './data/experiment.js' */
+/** @import { ExperimentView } from './rules/experiment.js' */
 
 /** @param {string} id */
 const byId = (id) => partOf(document, `#${id}`, HTMLElement);

@@ -6,9 +6,9 @@
 import { askWhenRefused, cardOf } from './api/calls.js';
 import { followLink } from './api/links.js';
 import { createReader } from './api/reader.js';
-import { isChapter } from './data/chapter.js';
-import { MAP } from './data/model_parts.js';
-import { wordsAfter } from './data/words.js';
+import { isChapter } from './rules/chapter.js';
+import { MAP } from './rules/model_parts.js';
+import { wordsAfter } from './trace/words.js';
 import { createMemo, fieldsOf } from './state/state.js';
 import { createAddress, createStore, LONG_VIEW } from './state/store.js';
 import { createComposer } from './ui/composer.js';

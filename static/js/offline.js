@@ -10,16 +10,16 @@
 
 import { answerFrom, lackOf } from './api/answers.js';
 import { Problem } from './api/calls.js';
-import { openingIn, tileIn } from './data/presentation.js';
-import { encodingFromSafetensors, traceFromSafetensors } from './data/trace.js';
+import { openingIn, tileIn } from './rules/presentation.js';
+import { encodingFromSafetensors, traceFromSafetensors } from './trace/trace.js';
 import { deepEqual } from './state/state.js';
 import { VIEWS } from './views/registry.js';
 
 /**
  * @import { Catalogue } from './api/calls.js'
- * @import { HeldTile } from './data/presentation.js'
- * @import { Ask, NamedArray, Trace } from './data/trace.js'
- * @import { Card } from './data/card.js'
+ * @import { HeldTile } from './rules/presentation.js'
+ * @import { Ask, NamedArray, Trace } from './trace/trace.js'
+ * @import { Card } from './trace/card.js'
  * @import { View, ViewState } from './plot/figure.js'
  * @import { Grid } from './plot/grid.js'
  * @import { Control } from './ui/controls.js'
@@ -33,7 +33,7 @@ const SUBJECT = ['model', 'text', 'target'];
 const OVERVIEW = 'long';
 /** Views of other texts, other models or changed passes, or that ask for parts of a map. */
 const OF_A_SERVER = [OVERVIEW, 'generate', 'compare'];
-/** The sites and analyses that the first drawing of a view needs beyond those of its entry. @type {Record<string, import('./data/trace.js').Ask>} */
+/** The sites and analyses that the first drawing of a view needs beyond those of its entry. @type {Record<string, import('./trace/trace.js').Ask>} */
 const ALSO = {
   why: { capture: ['*.self_attention.queries'], analyses: ['head_outputs'] },
   stream: { analyses: ['logit_lens'] },

@@ -15,7 +15,7 @@ import { VIEWS } from './views/registry.js';
 /**
  * @import { Catalogue } from './api/calls.js'
  * @import { Archive } from './offline.js'
- * @import { Ask } from './data/trace.js'
+ * @import { Ask } from './trace/trace.js'
  */
 
 /** @typedef {{model: string, text: string, target: string|null, file: string}} HeldText */

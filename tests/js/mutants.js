@@ -1,5 +1,5 @@
 /**
- * Mutation test of the JavaScript: faults are put into `state`, `data`, `plot` and `ui`, one at a time,
+ * Mutation test of the JavaScript: faults are put into `words`, `trace`, `rules`, `state`, `plot` and `ui`, one at a time,
  * and the tests have to see them.
  *
  *     make mutants-js SEED=1 MUTANTS=200
@@ -30,7 +30,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
 const ROOT = resolve(dirname(fileURLToPath(import.meta.url)), '../..');
-const FOLDERS = ['state', 'data', 'plot', 'ui'];
+const FOLDERS = ['words', 'trace', 'rules', 'state', 'plot', 'ui'];
 /** What the tests read. */
 const COPIED = ['static', 'templates', 'tests/js', 'app'];
 const MODULES = 'tests/js/node_modules';

@@ -1,7 +1,7 @@
 import { deepEqual, equal, ok, rejects } from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { tileElement, tileIn } from '../../static/js/data/presentation.js';
+import { tileElement, tileIn } from '../../static/js/rules/presentation.js';
 import { offlineView, openArchive } from '../../static/js/offline.js';
 import { nextToken } from '../../static/js/views/next_token/next_token.js';
 import { archiveOf, CARD, fileOf, WEIGHTS } from './archive.js';

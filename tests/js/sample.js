@@ -145,7 +145,7 @@ export function arrays({ isDense = false } = {}) {
   return named;
 }
 
-/** @returns {import('../../static/js/data/trace.js').Trace} as the page would hold it */
+/** @returns {import('../../static/js/trace/trace.js').Trace} as the page would hold it */
 export function sampleTrace(options) {
   const tensors = {};
   const analyses = { next_token: { texts: TOKENS.map(() => [' saw', '<i>&', '\n']) } };

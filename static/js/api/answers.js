@@ -3,8 +3,9 @@
  * full cards, traces, encodings; what a view needs of them, and a cache of its other traces.
  */
 
-import { grouped, asSentence } from '../data/format.js';
-import { encodingFromSafetensors, traceFromSafetensors, withoutNulls } from '../data/trace.js';
+import { asSentence } from '../words/lists.js';
+import { grouped } from '../words/numbers.js';
+import { encodingFromSafetensors, traceFromSafetensors, withoutNulls } from '../trace/trace.js';
 import {
   asProblem,
   atlasPath,
@@ -20,9 +21,9 @@ import {
 } from './calls.js';
 
 /**
- * @import { AtlasHead } from '../data/atlas.js'
- * @import { Ask, PositionalAsk, Token, Encoding, Trace } from '../data/trace.js'
- * @import { Card } from '../data/card.js'
+ * @import { AtlasHead } from '../trace/atlas.js'
+ * @import { Ask, PositionalAsk, Token, Encoding, Trace } from '../trace/trace.js'
+ * @import { Card } from '../trace/card.js'
  * @import { Catalogue } from './calls.js'
  */
 

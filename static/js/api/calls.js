@@ -3,13 +3,13 @@
  * repeated, and the models in a catalogue.
  */
 
-import { grouped } from '../data/format.js';
+import { grouped } from '../words/numbers.js';
 import { choosingModel } from '../state/state.js';
 
 /**
- * @import { AtlasAsk } from '../data/atlas.js'
- * @import { Card } from '../data/card.js'
- * @import { PositionalAsk } from '../data/trace.js'
+ * @import { AtlasAsk } from '../trace/atlas.js'
+ * @import { Card } from '../trace/card.js'
+ * @import { PositionalAsk } from '../trace/trace.js'
  * @import { Patch } from '../state/state.js'
  */
 

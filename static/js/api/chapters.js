@@ -3,7 +3,7 @@
 import { BASE, call, fetchJson } from './calls.js';
 
 /**
- * @import { Chapter, Outcome, Step } from '../data/chapter.js'
+ * @import { Chapter, Outcome, Step } from '../rules/chapter.js'
  */
 
 /** @typedef {{chapters: {id: string, title: string, about: string, n_steps: number, n_questions: number}[], unavailable: Record<string, string>}} Chapters */

@@ -2,12 +2,12 @@
  * Experiments: their descriptions, and one run at a time, joined frame by frame.
  */
 
-import { joined } from '../data/experiment.js';
+import { joined } from '../rules/experiment.js';
 import { asProblem, BASE, fetchJson } from './calls.js';
 import { streamEvents } from './generation.js';
 
 /**
- * @import { Arrays, Description, Values } from '../data/experiment.js'
+ * @import { Arrays, Description, Values } from '../rules/experiment.js'
  * @import { Problem } from './calls.js'
  */
 

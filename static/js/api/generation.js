@@ -3,7 +3,7 @@
  * not known yet, and tokens after the path. Knows nothing of how the text is drawn.
  */
 
-import { sharedLength } from '../data/words.js';
+import { sharedLength } from '../trace/words.js';
 import { arrived, BASE, call, asProblem, Problem } from './calls.js';
 
 /**

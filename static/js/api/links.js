@@ -3,7 +3,7 @@
  */
 
 import { asProblem, BASE, call, fetchJson } from './calls.js';
-import { asSentence } from '../data/format.js';
+import { asSentence } from '../words/lists.js';
 
 /** The path of a page that opens a link. */
 const PATH = /^\/s\/([^/.]+)$/;

@@ -19,8 +19,8 @@ import { bodyOf, createRequestCache } from './answers.js';
 import * as server from './answers.js';
 
 /**
- * @import { Ask, Trace } from '../data/trace.js'
- * @import { Card } from '../data/card.js'
+ * @import { Ask, Trace } from '../trace/trace.js'
+ * @import { Card } from '../trace/card.js'
  * @import { Store } from '../state/store.js'
  * @import { Catalogue, Problem } from './calls.js'
  */

@@ -3,10 +3,12 @@
  * the actual token has the key's colour; and logits on both sides of zero.
  */
 
-import { isFilling } from '../data/attention.js';
-import { percent, signed, tick, bytesInWords, nameOf, visible } from '../data/format.js';
-import { matrixAt, rowOf } from '../data/trace.js';
-import { isMask, wordBehind } from '../data/words.js';
+import { isFilling } from '../trace/attention.js';
+import { percent, signed, tick } from '../words/numbers.js';
+import { visible } from '../words/text.js';
+import { bytesInWords, nameOf } from '../words/tokens.js';
+import { matrixAt, rowOf } from '../trace/trace.js';
+import { isMask, wordBehind } from '../trace/words.js';
 import { css, diverging, sequential } from './colour.js';
 import { chart } from './chart.js';
 import { bar, endFor, endsFor } from './marks/bar.js';
@@ -15,8 +17,8 @@ import { reader } from './marks/mark.js';
 import { band, linear, linearTicks, isNarrow, labelWidth, roundTicks } from './scales.js';
 
 /**
- * @import { Side } from '../data/attention.js'
- * @import { NamedArray, Token, Trace } from '../data/trace.js'
+ * @import { Side } from '../trace/attention.js'
+ * @import { NamedArray, Token, Trace } from '../trace/trace.js'
  * @import { Patch } from '../state/state.js'
  * @import { Table } from './chart.js'
  * @import { CellCursor, NumberGrid, SentenceLink } from './grid.js'

@@ -7,7 +7,7 @@ import { gridOf } from './grid.js';
 import { countOf, axisOf, plainAxis, labelWidth } from './scales.js';
 import { footOf, roomOf, squareRoom } from './layout.js';
 import { paperText } from './marks/mark.js';
-import { escapeForPlotly } from '../data/format.js';
+import { escapeForPlotly } from '../words/text.js';
 
 /**
  * @import { Drawing, Frame, Palette } from './figure.js'

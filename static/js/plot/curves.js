@@ -1,6 +1,6 @@
 /** Curves over a shared axis, each with its name at its end. */
 
-import { amount, percent } from '../data/format.js';
+import { amount, percent } from '../words/numbers.js';
 import { chart } from './chart.js';
 import { css, sequential } from './colour.js';
 import { line } from './marks/line.js';

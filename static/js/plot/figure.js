@@ -8,9 +8,9 @@ export {};
 /**
  * @import { Writing } from '../api/generation.js'
  * @import { Answer } from '../api/answers.js'
- * @import { Kind } from '../data/model_parts.js'
- * @import { Ask, Matrix, Trace } from '../data/trace.js'
- * @import { Card } from '../data/card.js'
+ * @import { Kind } from '../rules/model_parts.js'
+ * @import { Ask, Matrix, Trace } from '../trace/trace.js'
+ * @import { Card } from '../trace/card.js'
  * @import { Field, Patch, State } from '../state/state.js'
  * @import { Control } from '../ui/controls.js'
  * @import { Term } from '../ui/formula.js'

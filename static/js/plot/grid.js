@@ -4,12 +4,12 @@
  * token that is pointed at.
  */
 
-import { amount, decimal } from '../data/format.js';
+import { amount, decimal } from '../words/numbers.js';
 import { letteringOf } from './scales.js';
 /**
- * @import { Side } from '../data/attention.js'
- * @import { Call, Made } from '../data/request_code.js'
- * @import { Ask, Edit, Matrix, Trace } from '../data/trace.js'
+ * @import { Side } from '../trace/attention.js'
+ * @import { Call, Made } from '../api/request_code.js'
+ * @import { Ask, Edit, Matrix, Trace } from '../trace/trace.js'
  * @import { Patch } from '../state/state.js'
  * @import { Lettering } from './figure.js'
  * @import { Hits, Mark, Plan } from './marks/mark.js'

@@ -3,7 +3,8 @@
  * plot of square cells is as large as its frame lets it be.
  */
 
-import { amount, escapeForPlotly, tick } from '../data/format.js';
+import { amount, tick } from '../words/numbers.js';
+import { escapeForPlotly } from '../words/text.js';
 import {
   isNarrow,
   labelWidth,

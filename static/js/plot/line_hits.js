@@ -1,10 +1,10 @@
 /** The words and lines of a map of lines under a pointer, and what is brought out of them. */
 
-import { share } from '../data/format.js';
+import { share } from '../words/numbers.js';
 import { along, LEAST_NUMBER, nearestLine, NUMBER, strongestOf } from './lines.js';
 
 /**
- * @import { Matrix } from '../data/trace.js'
+ * @import { Matrix } from '../trace/trace.js'
  * @import { Hits } from './marks/mark.js'
  * @import { Cell, Highlight } from './grid.js'
  * @import { Box, Ink } from './line_map.js'

@@ -13,11 +13,12 @@ import { geometryOf, isLeft } from './line_hits.js';
 import { binned, LEAST_NUMBER, linesOf, NUMBER, numberPlaces } from './lines.js';
 import { reader } from './marks/mark.js';
 import { readOf } from './grid.js';
-import { extent } from '../data/trace.js';
-import { share, escapeForPlotly, shortened } from '../data/format.js';
+import { extent } from '../trace/trace.js';
+import { share } from '../words/numbers.js';
+import { escapeForPlotly, shortened } from '../words/text.js';
 
 /**
- * @import { Matrix } from '../data/trace.js'
+ * @import { Matrix } from '../trace/trace.js'
  * @import { Table } from './chart.js'
  * @import { Drawing, Frame, Layout, Palette, PlotlyTrace } from './figure.js'
  * @import { Hits, Meaning } from './marks/mark.js'

@@ -1,8 +1,8 @@
 /** The lines between two columns of words: which are drawn, where their numbers are, which is nearest. */
 
-import { columnOf, highestIn, rowOf } from '../data/trace.js';
+import { columnOf, highestIn, rowOf } from '../trace/trace.js';
 
-/** @import { Matrix } from '../data/trace.js' */
+/** @import { Matrix } from '../trace/trace.js' */
 
 /** @typedef {{row: number, column: number, weight: number}} Line */
 /** @typedef {{x: number, y: number}} Point */

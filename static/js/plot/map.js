@@ -1,6 +1,6 @@
 /** A matrix as a map that is as wide as there is room for. */
 
-import { matrixFrom } from '../data/trace.js';
+import { matrixFrom } from '../trace/trace.js';
 import { chart } from './chart.js';
 import { cell } from './marks/mark.js';
 import { ruleAt } from './marks/decorations.js';

@@ -2,7 +2,7 @@
  * Panes: other plots next to the first one of a chart. A pane shares the scale that it does not give.
  */
 
-import { escapeForPlotly } from '../data/format.js';
+import { escapeForPlotly } from '../words/text.js';
 import { labelWidth, axisOf, plainAxis, countOf, leftOf } from './scales.js';
 import { paperText } from './marks/mark.js';
 

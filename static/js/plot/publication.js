@@ -4,14 +4,14 @@
  * 12 pixels comes out at that size. The caption of a saved picture has its title, model and text.
  */
 
-import { madeOf, originOf } from '../data/request_code.js';
-import { escapeForPlotly, shortened } from '../data/format.js';
+import { madeOf, originOf } from '../api/request_code.js';
+import { escapeForPlotly, shortened } from '../words/text.js';
 import { css, levelOf, LEVELS, sequential } from './colour.js';
 import { letteringFor } from './scales.js';
 
 /**
- * @import { Card } from '../data/card.js'
- * @import { Trace } from '../data/trace.js'
+ * @import { Card } from '../trace/card.js'
+ * @import { Trace } from '../trace/trace.js'
  * @import { DrawnFigure, Figure, Layout } from './figure.js'
  * @import { Box, Grid } from './grid.js'
  */

@@ -4,12 +4,12 @@
  * or the heads win, and a switch that is incompatible with them counts as not set.
  */
 
-import { extent, range } from '../data/trace.js';
-import { share, signed } from '../data/format.js';
+import { extent, range } from '../trace/trace.js';
+import { share, signed } from '../words/numbers.js';
 import { choice, counts, flag, number, standardsOf } from './state.js';
 
 /**
- * @import { Matrix } from '../data/trace.js'
+ * @import { Matrix } from '../trace/trace.js'
  * @import { ViewState } from '../plot/figure.js'
  * @import { Patch } from './state.js'
  */

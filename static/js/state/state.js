@@ -11,14 +11,14 @@ import {
   predictingSide,
   tokensOf,
   weightsAt,
-} from '../data/attention.js';
-import { headToOpen, isWord } from '../data/head_insight.js';
-import { structuredHead } from '../data/map_structure.js';
-import { isMask } from '../data/words.js';
+} from '../trace/attention.js';
+import { headToOpen, isWord } from '../rules/head_insight.js';
+import { structuredHead } from '../rules/map_structure.js';
+import { isMask } from '../trace/words.js';
 
 /**
- * @import { Side } from '../data/attention.js'
- * @import { Token, Trace } from '../data/trace.js'
+ * @import { Side } from '../trace/attention.js'
+ * @import { Token, Trace } from '../trace/trace.js'
  */
 
 /**

@@ -18,8 +18,8 @@ import {
 } from './state.js';
 
 /**
- * @import { Card, Example } from '../data/card.js'
- * @import { Trace } from '../data/trace.js'
+ * @import { Card, Example } from '../trace/card.js'
+ * @import { Trace } from '../trace/trace.js'
  * @import { Field, Patch, State } from './state.js'
  */
 

@@ -5,12 +5,12 @@
  * the word just written, as the card of its model says.
  */
 
-import { looksUpWritten } from '../data/attention.js';
+import { looksUpWritten } from '../trace/attention.js';
 import { queryOf } from './state.js';
 
 /**
- * @import { Place } from '../data/attention.js'
- * @import { Trace } from '../data/trace.js'
+ * @import { Place } from '../trace/attention.js'
+ * @import { Trace } from '../trace/trace.js'
  * @import { State } from './state.js'
  */
 

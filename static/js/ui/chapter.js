@@ -14,14 +14,14 @@ import {
   progressIn,
   withPlace,
   withProgress,
-} from '../data/chapter.js';
-import { asSentence } from '../data/format.js';
+} from '../rules/chapter.js';
+import { asSentence } from '../words/lists.js';
 import { bringIntoView, light } from './chapter_drawing.js';
 import { createQuestion } from './chapter_question.js';
 import { button, element, keep, kept } from './dom.js';
 
 /**
- * @import { Chapter, Step, Verdict } from '../data/chapter.js'
+ * @import { Chapter, Step, Verdict } from '../rules/chapter.js'
  */
 
 const KEPT = 'headlight.chapters';

@@ -1,11 +1,11 @@
 /** A chapter in the drawing: it lights what a step marks, and takes an answer there. */
 
-import { answerAt } from '../data/chapter.js';
+import { answerAt } from '../rules/chapter.js';
 import { element } from './dom.js';
 import { CELLS } from './plot.js';
 
 /**
- * @import { Outcome, Question, Step } from '../data/chapter.js'
+ * @import { Outcome, Question, Step } from '../rules/chapter.js'
  * @import { Cell } from '../plot/grid.js'
  */
 

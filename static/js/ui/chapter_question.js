@@ -1,13 +1,13 @@
 /** The question of a step: predict by choosing, then see what is right. */
 
 import { asProblem } from '../api/calls.js';
-import { canBeDrawn, choicesOf, numberIn, revealed, verdictOn } from '../data/chapter.js';
-import { asSentence } from '../data/format.js';
+import { canBeDrawn, choicesOf, numberIn, revealed, verdictOn } from '../rules/chapter.js';
+import { asSentence } from '../words/lists.js';
 import { takeAnswers } from './chapter_drawing.js';
 import { button, element, segment } from './dom.js';
 
 /**
- * @import { Outcome, Question, Step, Verdict } from '../data/chapter.js'
+ * @import { Outcome, Question, Step, Verdict } from '../rules/chapter.js'
  */
 
 const IN_DRAWING = 'Choose it in the drawing, or here.';

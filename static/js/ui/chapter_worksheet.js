@@ -1,11 +1,11 @@
 /** A chapter on paper: its texts and questions, and the answers on a page of their own at the end. */
 
 import { fetchOutcome } from '../api/chapters.js';
-import { choicesOf, revealed } from '../data/chapter.js';
+import { choicesOf, revealed } from '../rules/chapter.js';
 import { element } from './dom.js';
 
 /**
- * @import { Chapter, Outcome, Step } from '../data/chapter.js'
+ * @import { Chapter, Outcome, Step } from '../rules/chapter.js'
  */
 
 /**

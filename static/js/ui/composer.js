@@ -4,13 +4,14 @@
  */
 
 import { messageOf, modelName } from '../api/calls.js';
-import { grouped, share, small, visible } from '../data/format.js';
-import { asQuestion, isLearnedQuestion, multiplies } from '../data/product.js';
-import { MASK } from '../data/words.js';
+import { grouped, share, small } from '../words/numbers.js';
+import { visible } from '../words/text.js';
+import { asQuestion, isLearnedQuestion, multiplies } from '../rules/product.js';
+import { MASK } from '../trace/words.js';
 import { button, element, partOf } from './dom.js';
 
-/** @import { Card, Example } from '../data/card.js'
- * @import { Token, Trace } from '../data/trace.js' */
+/** @import { Card, Example } from '../trace/card.js'
+ * @import { Token, Trace } from '../trace/trace.js' */
 
 const PAUSE = 250;
 /** Characters up to which the box shows the whole text: two lines, or one of a phone. */
@@ -313,7 +314,7 @@ function exampleButton(example, onExample) {
 }
 
 /**
- * @param {import('../data/card.js').Claim|null} [claim]
+ * @param {import('../trace/card.js').Claim|null} [claim]
  * @returns {string} empty if an example claims nothing that was measured
  */
 export function claimInWords(claim) {
@@ -334,7 +335,7 @@ export function exactness({ checks }) {
   return far === 0 ? 'Matches Hugging Face exactly' : `Matches Hugging Face within ${small(far)}`;
 }
 
-/** @type {import('../data/card.js').Normalization} */
+/** @type {import('../trace/card.js').Normalization} */
 export const NOTHING_CHANGED = { replacements: [], lowers_capitals: false };
 
 const MOST_SPELLED = 3;
@@ -344,7 +345,7 @@ const MOST_SPELLED = 3;
  * bytes.
  *
  * @param {{text: string, tokens?: Pick<Token, 'part'>[]}} read
- * @param {import('../data/card.js').Normalization} [normalization]
+ * @param {import('../trace/card.js').Normalization} [normalization]
  * @returns {string} empty if it reads the text as it is
  */
 export function readInText(

@@ -3,12 +3,13 @@
  * page's state. Controls that stay the same keep their elements, and with them the focus.
  */
 
-import { capitalised, positionLabels } from '../data/format.js';
-import { range } from '../data/trace.js';
+import { capitalised } from '../words/lists.js';
+import { positionLabels } from '../words/tokens.js';
+import { range } from '../trace/trace.js';
 import { button, createHelp, element, segment } from './dom.js';
 
 /**
- * @import { Token, Trace } from '../data/trace.js'
+ * @import { Token, Trace } from '../trace/trace.js'
  * @import { Patch } from '../state/state.js'
  */
 

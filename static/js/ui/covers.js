@@ -4,7 +4,7 @@ import { button } from './dom.js';
 import { CELLS } from './plot.js';
 
 /**
- * @import { Cover } from '../data/presentation.js'
+ * @import { Cover } from '../rules/presentation.js'
  */
 
 /** Milliseconds between two looks at where a covered cell is: a drawing arrives and is resized. */

@@ -4,17 +4,19 @@
  */
 
 import { arrived, BASE, call, fetchSafetensors } from '../api/calls.js';
-import { counted, inBytes, escapeForPlotly, shortened, visibleLine } from '../data/format.js';
-import { openingElement, openingOf, tileElement } from '../data/presentation.js';
-import { callsOf, commandsOf, originOf, pythonOf } from '../data/request_code.js';
-import { withoutNulls } from '../data/trace.js';
+import { counted } from '../words/lists.js';
+import { inBytes } from '../words/numbers.js';
+import { escapeForPlotly, shortened, visibleLine } from '../words/text.js';
+import { openingElement, openingOf, tileElement } from '../rules/presentation.js';
+import { callsOf, commandsOf, originOf, pythonOf } from '../api/request_code.js';
+import { withoutNulls } from '../trace/trace.js';
 import { captionOf, selfTelling } from '../plot/publication.js';
 import { plotlyAddress } from '../plot/renderer.js';
 import { palette, save, element } from './dom.js';
 
 /**
- * @import { Card } from '../data/card.js'
- * @import { Trace } from '../data/trace.js'
+ * @import { Card } from '../trace/card.js'
+ * @import { Trace } from '../trace/trace.js'
  * @import { DrawnFigure, Palette } from '../plot/figure.js'
  * @import { Grid } from '../plot/grid.js'
  * @import { Subject } from './panel.js'

@@ -5,16 +5,17 @@
 
 import { advice, isWorthRetrying } from '../api/calls.js';
 import { createWriter, streamGeneration } from '../api/generation.js';
-import { hasTwoSides, isFilling, isRating } from '../data/attention.js';
+import { hasTwoSides, isFilling, isRating } from '../trace/attention.js';
 import { guessInWords } from '../plot/bars.js';
-import { counted, grouped, percent, asSentence } from '../data/format.js';
+import { counted, asSentence } from '../words/lists.js';
+import { grouped, percent } from '../words/numbers.js';
 import { sequential } from '../plot/colour.js';
 import { button, element } from './dom.js';
 import { createChips } from './sentence.js';
 
 /**
  * @import { Step, Subject, Writing } from '../api/generation.js'
- * @import { Token, Trace } from '../data/trace.js'
+ * @import { Token, Trace } from '../trace/trace.js'
  * @import { ViewState } from '../plot/figure.js'
  * @import { Handlers } from './view_section.js'
  */

@@ -14,16 +14,16 @@ import {
   profileInWords,
   roleOf,
   weightsAt,
-} from '../data/attention.js';
-import { share } from '../data/format.js';
-import { isCausal } from '../data/trace.js';
+} from '../trace/attention.js';
+import { share } from '../words/numbers.js';
+import { isCausal } from '../trace/trace.js';
 import { peak, paintHeads } from '../plot/colour.js';
 import { walk } from './plot.js';
 import { element } from './dom.js';
 
 /**
- * @import { LabelledHead, Place } from '../data/attention.js'
- * @import { Trace } from '../data/trace.js'
+ * @import { LabelledHead, Place } from '../trace/attention.js'
+ * @import { Trace } from '../trace/trace.js'
  * @import { Picture, Theme } from '../plot/colour.js'
  */
 

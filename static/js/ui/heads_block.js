@@ -11,18 +11,20 @@ import {
   tokensOf,
   labelledHeads,
   weightsAt,
-} from '../data/attention.js';
-import { share, capitalised, named, positionLabels } from '../data/format.js';
+} from '../trace/attention.js';
+import { capitalised } from '../words/lists.js';
+import { share } from '../words/numbers.js';
+import { named, positionLabels } from '../words/tokens.js';
 import { choosingHead, isShown, switchesOf } from '../state/attention_switches.js';
 import { choosing } from '../state/state.js';
 import { rowShift, rowShown } from '../state/written_rows.js';
 import { button, createHelp, element, partOf } from './dom.js';
 import { createHeads } from './heads.js';
-import { isCausal } from '../data/trace.js';
+import { isCausal } from '../trace/trace.js';
 
 /**
- * @import { Place } from '../data/attention.js'
- * @import { Trace } from '../data/trace.js'
+ * @import { Place } from '../trace/attention.js'
+ * @import { Trace } from '../trace/trace.js'
  * @import { ViewState } from '../plot/figure.js'
  * @import { Switches } from '../state/attention_switches.js'
  * @import { Patch, State } from '../state/state.js'

@@ -5,11 +5,11 @@
  */
 
 import { BASE, call, cardPath, fetchJson } from '../api/calls.js';
-import { escapeForPlotly } from '../data/format.js';
+import { escapeForPlotly } from '../words/text.js';
 
 /**
- * @import { Ask, Trace } from '../data/trace.js'
- * @import { Card } from '../data/card.js'
+ * @import { Ask, Trace } from '../trace/trace.js'
+ * @import { Card } from '../trace/card.js'
  */
 
 /** @typedef {{ask: Ask, trace: Trace}} Held an answer, and the request of a view that it answers */

@@ -3,13 +3,13 @@
  * are layers; of many layers, groups fold and are painted when they open.
  */
 
-import { ceilingOf } from '../data/arithmetic.js';
+import { ceilingOf } from '../trace/arithmetic.js';
 import { sequential } from '../plot/colour.js';
 import { walk } from './plot.js';
 import { button, element, palette, paintValues } from './dom.js';
 
 /**
- * @import { Trace } from '../data/trace.js'
+ * @import { Trace } from '../trace/trace.js'
  * @import { ViewState } from '../plot/figure.js'
  * @import { Handlers } from './view_section.js'
  */

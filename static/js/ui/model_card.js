@@ -1,11 +1,12 @@
 /** The facts about the model below the page. Loaded when they come into sight. */
 
 import { modelName } from '../api/calls.js';
-import { counted, inBytes, percent, grouped } from '../data/format.js';
+import { counted } from '../words/lists.js';
+import { inBytes, percent, grouped } from '../words/numbers.js';
 import { element } from './dom.js';
 import { ADD_COMMAND, exactness, NOTHING_CHANGED } from './composer.js';
 
-/** @import { Card } from '../data/card.js' */
+/** @import { Card } from '../trace/card.js' */
 
 /** @param {HTMLElement} host @param {Card} card */
 export function showCard(host, card) {
@@ -95,7 +96,7 @@ function sharingOf({ n_heads: heads, n_kv_heads: shared = heads }) {
 /**
  * Return the visible characters that the tokenizer reads as others; spaces among them do not show.
  *
- * @param {import('../data/card.js').Normalization} [normalization]
+ * @param {import('../trace/card.js').Normalization} [normalization]
  */
 function readingOf({ replacements, lowers_capitals: lowers } = NOTHING_CHANGED) {
   const readings = replacements

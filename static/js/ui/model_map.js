@@ -4,21 +4,21 @@
  * that is shown.
  */
 
-import { placeOf, stackOf } from '../data/attention.js';
-import { anatomyOf, litParts, readingsOf } from '../data/model_parts.js';
+import { placeOf, stackOf } from '../trace/attention.js';
+import { anatomyOf, litParts, readingsOf } from '../rules/model_parts.js';
 import { css, diverging, inkOn, levelOf, sequential } from '../plot/colour.js';
-import { isPredicting } from '../data/prediction.js';
+import { isPredicting } from '../rules/prediction.js';
 import { neighbour, railLayout, stripLayout } from '../plot/model_map.js';
 import { isShown, switchesOf } from '../state/attention_switches.js';
-import { amount } from '../data/format.js';
+import { amount } from '../words/numbers.js';
 import { guessInWords } from '../plot/bars.js';
 import { element } from './dom.js';
 
 /**
- * @import { Anatomy, Kind, Part, Reading } from '../data/model_parts.js'
- * @import { Card } from '../data/card.js'
- * @import { Effects } from '../data/prediction.js'
- * @import { Trace } from '../data/trace.js'
+ * @import { Anatomy, Kind, Part, Reading } from '../rules/model_parts.js'
+ * @import { Card } from '../trace/card.js'
+ * @import { Effects } from '../rules/prediction.js'
+ * @import { Trace } from '../trace/trace.js'
  * @import { ViewState } from '../plot/figure.js'
  * @import { Theme } from '../plot/colour.js'
  * @import { MapLayout, Open, Placed } from '../plot/model_map.js'

@@ -3,16 +3,18 @@
  * and what speaks most for the chosen one. It changes at once when a head is switched off.
  */
 
-import { isFilling, predictingSide, tokensOf } from '../data/attention.js';
-import { capitalised, percent, quoted } from '../data/format.js';
-import { causesOf, cutEdges, headOff, nextWords } from '../data/prediction.js';
-import { isMask } from '../data/words.js';
+import { isFilling, predictingSide, tokensOf } from '../trace/attention.js';
+import { capitalised } from '../words/lists.js';
+import { percent } from '../words/numbers.js';
+import { quoted } from '../words/tokens.js';
+import { causesOf, cutEdges, headOff, nextWords } from '../rules/prediction.js';
+import { isMask } from '../trace/words.js';
 import { guessInWords, withSign } from '../plot/bars.js';
 import { button, element, partOf } from './dom.js';
 
 /**
- * @import { Trace } from '../data/trace.js'
- * @import { Cause, Chosen, NextWord } from '../data/prediction.js'
+ * @import { Trace } from '../trace/trace.js'
+ * @import { Cause, Chosen, NextWord } from '../rules/prediction.js'
  * @import { Patch } from '../state/state.js'
  */
 

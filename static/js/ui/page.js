@@ -2,7 +2,8 @@
  * The page around the views: skip link, status line, notices, waiting, retrying and keys.
  */
 
-import { counted, grouped, inBytes, asSentence } from '../data/format.js';
+import { counted, asSentence } from '../words/lists.js';
+import { grouped, inBytes } from '../words/numbers.js';
 import { advice, isWorthRetrying, mayHurry, pauseBefore } from '../api/calls.js';
 import { button, element, keep, kept } from './dom.js';
 import { createReading } from './reading.js';
@@ -10,9 +11,9 @@ import { createReading } from './reading.js';
 /**
  * @import { Progress } from '../api/answers.js'
  * @import { Problem } from '../api/calls.js'
- * @import { Ask } from '../data/trace.js'
- * @import { Card } from '../data/card.js'
- * @import { Trace } from '../data/trace.js'
+ * @import { Ask } from '../trace/trace.js'
+ * @import { Card } from '../trace/card.js'
+ * @import { Trace } from '../trace/trace.js'
  * @import { Patch } from '../state/state.js'
  */
 

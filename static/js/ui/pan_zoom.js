@@ -9,7 +9,7 @@ import { element, paintValues } from './dom.js';
 /**
  * @import { Area } from '../plot/renderer.js'
  * @import { Box, Pan } from '../plot/grid.js'
- * @import { Matrix } from '../data/trace.js'
+ * @import { Matrix } from '../trace/trace.js'
  * @import { Patch } from '../state/state.js'
  */
 

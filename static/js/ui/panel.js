@@ -9,8 +9,8 @@ import { element, withSymbols } from './dom.js';
 import { createPlot } from './plot.js';
 
 /**
- * @import { Card } from '../data/card.js'
- * @import { Trace } from '../data/trace.js'
+ * @import { Card } from '../trace/card.js'
+ * @import { Trace } from '../trace/trace.js'
  * @import { DrawnFigure, Figure, Palette } from '../plot/figure.js'
  * @import { Grid } from '../plot/grid.js'
  * @import { Term } from './formula.js'

@@ -11,15 +11,15 @@ import {
   read,
   toggledCover,
   written,
-} from '../data/presentation.js';
+} from '../rules/presentation.js';
 import { button, element, save } from './dom.js';
 import { CELLS } from './plot.js';
 import { createCovers, plots, plotOf, coverOf } from './covers.js';
-import { asChapter, QUESTIONS } from '../data/chapter.js';
+import { asChapter, QUESTIONS } from '../rules/chapter.js';
 import * as storage from './dom.js';
 
 /**
- * @import { Cover, Place, Slide } from '../data/presentation.js'
+ * @import { Cover, Place, Slide } from '../rules/presentation.js'
  */
 
 const KEPT = 'headlight.presentation';

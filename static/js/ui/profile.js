@@ -5,12 +5,12 @@
 
 import { asProblem, BASE, fetchJson } from '../api/calls.js';
 import { streamEvents } from '../api/generation.js';
-import { asSentence } from '../data/format.js';
+import { asSentence } from '../words/lists.js';
 import { button, element } from './dom.js';
 
 /**
  * @import { Overview, ViewState } from '../plot/figure.js'
- * @import { Trace } from '../data/trace.js'
+ * @import { Trace } from '../trace/trace.js'
  * @import { Handlers } from './view_section.js'
  */
 

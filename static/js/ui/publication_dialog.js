@@ -4,10 +4,11 @@
  */
 
 import { messageOf } from '../api/calls.js';
-import { placeOf, tokensOf, weightsAt } from '../data/attention.js';
-import { madeOf } from '../data/request_code.js';
-import { capitalised, positionLabels } from '../data/format.js';
-import { isCausal, matrixAt } from '../data/trace.js';
+import { placeOf, tokensOf, weightsAt } from '../trace/attention.js';
+import { madeOf } from '../api/request_code.js';
+import { capitalised } from '../words/lists.js';
+import { positionLabels } from '../words/tokens.js';
+import { isCausal, matrixAt } from '../trace/trace.js';
 import {
   allHeads,
   DPI,
@@ -25,7 +26,7 @@ import { plotly } from '../plot/renderer.js';
 import { csv, csvOf } from './exports.js';
 
 /**
- * @import { Trace } from '../data/trace.js'
+ * @import { Trace } from '../trace/trace.js'
  * @import { DrawnFigure } from '../plot/figure.js'
  * @import { Drawn, HeadMap } from '../plot/publication.js'
  * @import { Subject } from './panel.js'

@@ -3,14 +3,15 @@
  * every head as far as it is computed. It takes the place of the results of the text before.
  */
 
-import { ceilingOf } from '../data/arithmetic.js';
-import { counted, grouped } from '../data/format.js';
+import { ceilingOf } from '../trace/arithmetic.js';
+import { counted } from '../words/lists.js';
+import { grouped } from '../words/numbers.js';
 import { sequential } from '../plot/colour.js';
 import { element, palette, paintValues } from './dom.js';
 
 /**
  * @import { PartialMap, Progress } from '../api/answers.js'
- * @import { Ask } from '../data/trace.js'
+ * @import { Ask } from '../trace/trace.js'
  */
 
 /** The share of a map's values that the colours tell apart. */

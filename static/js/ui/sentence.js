@@ -4,17 +4,18 @@
  * walk. Of a part of a long text, the tokens are brought into sight, and all others are paler.
  */
 
-import { hasTwoSides, tokensOf } from '../data/attention.js';
-import { byteRangeOf, directionOf, visible } from '../data/format.js';
+import { hasTwoSides, tokensOf } from '../trace/attention.js';
+import { directionOf, visible } from '../words/text.js';
+import { byteRangeOf } from '../words/tokens.js';
 import { css, diverging, inkOn, levelOf, sequential } from '../plot/colour.js';
 import { highlightOf } from '../plot/grid.js';
 import { createBlocks } from './chip_blocks.js';
 import { element, partOf } from './dom.js';
 
 /**
- * @import { Side } from '../data/attention.js'
- * @import { Part } from '../data/format.js'
- * @import { Token, Trace } from '../data/trace.js'
+ * @import { Side } from '../trace/attention.js'
+ * @import { Part } from '../words/tokens.js'
+ * @import { Token, Trace } from '../trace/trace.js'
  * @import { Grid, PointedCell } from '../plot/grid.js'
  */
 

@@ -5,13 +5,14 @@
 
 import { messageOf } from '../api/calls.js';
 import { createLink, fetchQrCode, isLoopback, linkLimits } from '../api/links.js';
-import { counted, grouped } from '../data/format.js';
+import { counted } from '../words/lists.js';
+import { grouped } from '../words/numbers.js';
 import { button, element } from './dom.js';
 import { copy, saveWhole } from './exports.js';
 
 /**
  * @import { Link, LinkLimits } from '../api/links.js'
- * @import { Trace } from '../data/trace.js'
+ * @import { Trace } from '../trace/trace.js'
  * @import { Grid } from '../plot/grid.js'
  */
 

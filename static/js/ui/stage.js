@@ -3,12 +3,12 @@
  * the answers to what the view requests.
  */
 
-import { labelledHeads, placeOf, placesOf, predictingSide, roleOf } from '../data/attention.js';
-import { findingOf } from '../data/finding.js';
-import { capitalised } from '../data/format.js';
-import { headToOpen, insightOf } from '../data/head_insight.js';
-import { effectsOf, isPredicting, predictionAsks } from '../data/prediction.js';
-import { toggled } from '../data/words.js';
+import { labelledHeads, placeOf, placesOf, predictingSide, roleOf } from '../trace/attention.js';
+import { findingOf } from '../rules/finding.js';
+import { capitalised } from '../words/lists.js';
+import { headToOpen, insightOf } from '../rules/head_insight.js';
+import { effectsOf, isPredicting, predictionAsks } from '../rules/prediction.js';
+import { toggled } from '../trace/words.js';
 import { plotHeight, pageZoom, palette } from './dom.js';
 import { viewState, choosing, isQueryLookedAt, queryOf } from '../state/state.js';
 import { rowShift, rowShown } from '../state/written_rows.js';
@@ -16,15 +16,15 @@ import { LONG_VIEW } from '../state/store.js';
 import { createFinding } from './next_words.js';
 import { createSentence } from './sentence.js';
 import { createViewSection } from './view_section.js';
-import { openingOf } from '../data/model_parts.js';
+import { openingOf } from '../rules/model_parts.js';
 import { createModelMap, createViewList } from './model_map.js';
 
 /**
  * @import { Reader } from '../api/reader.js'
- * @import { Place, Side } from '../data/attention.js'
- * @import { Kind, Part } from '../data/model_parts.js'
- * @import { Ask, Trace } from '../data/trace.js'
- * @import { Card } from '../data/card.js'
+ * @import { Place, Side } from '../trace/attention.js'
+ * @import { Kind, Part } from '../rules/model_parts.js'
+ * @import { Ask, Trace } from '../trace/trace.js'
+ * @import { Card } from '../trace/card.js'
  * @import { PageState, View } from '../plot/figure.js'
  * @import { Cell, Grid, PointedCell } from '../plot/grid.js'
  * @import { State } from '../state/state.js'

@@ -2,7 +2,7 @@
  * The numbers behind a drawing as a table, a page at a time. Loaded when the first one is opened.
  */
 
-import { range } from '../data/trace.js';
+import { range } from '../trace/trace.js';
 import { button, element } from './dom.js';
 
 /** @import { Grid } from '../plot/grid.js' */

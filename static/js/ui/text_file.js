@@ -1,6 +1,6 @@
 /** The text of a file. Loaded when one is chosen or dropped. */
 
-import { inBytes } from '../data/format.js';
+import { inBytes } from '../words/numbers.js';
 
 /** More than any server of this kind reads by default, in bytes. */
 const LARGEST_FILE = 4e6;

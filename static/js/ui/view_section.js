@@ -9,7 +9,7 @@ import { element, segment } from './dom.js';
 import { createPanel } from './panel.js';
 
 /**
- * @import { Trace } from '../data/trace.js'
+ * @import { Trace } from '../trace/trace.js'
  * @import { Overview, PageState, View, ViewEntry, ViewState } from '../plot/figure.js'
  * @import { Cell, Grid } from '../plot/grid.js'
  * @import { Patch } from '../state/state.js'

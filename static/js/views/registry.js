@@ -11,8 +11,8 @@ import { FIELDS as ATTENTION_FIELDS } from '../state/attention_switches.js';
 import { choice, count, counts, flag, number, ofText, text } from '../state/state.js';
 
 /**
- * @import { Kind } from '../data/model_parts.js'
- * @import { Card } from '../data/card.js'
+ * @import { Kind } from '../rules/model_parts.js'
+ * @import { Card } from '../trace/card.js'
  * @import { Control } from '../ui/controls.js'
  * @import { View, ViewCode, ViewEntry } from '../plot/figure.js'
  */

@@ -10,7 +10,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
 import '../browser.js';
-import { anatomyOf } from '../../../static/js/data/model_parts.js';
+import { anatomyOf } from '../../../static/js/rules/model_parts.js';
 import { signedBars } from '../../../static/js/plot/bars.js';
 import { spread } from '../../../static/js/plot/chart.js';
 import { fieldsOf, standardsOf } from '../../../static/js/state/state.js';

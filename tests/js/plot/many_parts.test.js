@@ -2,7 +2,7 @@
 
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';
-import { anatomyOf } from '../../../static/js/data/model_parts.js';
+import { anatomyOf } from '../../../static/js/rules/model_parts.js';
 import { linesFigure } from '../../../static/js/plot/line_map.js';
 import { stripLayout } from '../../../static/js/plot/model_map.js';
 import { PALETTE } from '../sample.js';

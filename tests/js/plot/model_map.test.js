@@ -1,6 +1,6 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';
-import { anatomyOf } from '../../../static/js/data/model_parts.js';
+import { anatomyOf } from '../../../static/js/rules/model_parts.js';
 import { neighbour, railLayout, stripLayout } from '../../../static/js/plot/model_map.js';
 
 const moe = (nLayers) => ({

@@ -2,7 +2,7 @@ import { deepEqual, equal, match, ok, rejects } from 'node:assert/strict';
 import { test } from 'node:test';
 import { saved } from '../browser.js';
 import { element } from '../../../static/js/ui/dom.js';
-import { openingIn, tileIn } from '../../../static/js/data/presentation.js';
+import { openingIn, tileIn } from '../../../static/js/rules/presentation.js';
 import {
   csv,
   csvOf,

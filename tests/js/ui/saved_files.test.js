@@ -3,7 +3,7 @@
 import { deepEqual, equal, match } from 'node:assert/strict';
 import { beforeEach, test } from 'node:test';
 import { blank, saved } from '../browser.js';
-import { written } from '../../../static/js/data/presentation.js';
+import { written } from '../../../static/js/rules/presentation.js';
 import { saveImage, saveWhole, standaloneOf } from '../../../static/js/ui/exports.js';
 import { attention } from '../../../static/js/views/attention/attention.js';
 import { figuresOf, FRAME, sampleTrace } from '../sample.js';

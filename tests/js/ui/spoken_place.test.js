@@ -3,7 +3,7 @@
 import { equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { blank, labelled, press } from '../browser.js';
-import { written } from '../../../static/js/data/presentation.js';
+import { written } from '../../../static/js/rules/presentation.js';
 import { createPresentation } from '../../../static/js/ui/present.js';
 
 const COVER = { panel: 0, row: 0, column: 1 };

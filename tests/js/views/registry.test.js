@@ -1,7 +1,7 @@
 import { deepEqual, equal, match, notEqual, ok, rejects } from 'node:assert/strict';
 import { test } from 'node:test';
-import { MAP } from '../../../static/js/data/model_parts.js';
-import { callOf } from '../../../static/js/data/request_code.js';
+import { MAP } from '../../../static/js/rules/model_parts.js';
+import { callOf } from '../../../static/js/api/request_code.js';
 import {
   standardsOf,
   fieldsOf,

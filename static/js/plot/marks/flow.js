@@ -3,7 +3,7 @@
  * ribbons as wide as theirs lead to the next column.
  */
 
-import { escapeForPlotly, shortened } from '../../data/format.js';
+import { escapeForPlotly, shortened } from '../../words/text.js';
 import { isNarrow, labelWidth, letteringFor, ticksFor } from '../scales.js';
 import { SILENT } from './mark.js';
 

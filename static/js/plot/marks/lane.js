@@ -3,7 +3,8 @@
  * is a row for the keyboard and the table.
  */
 
-import { escapeForPlotly, tick } from '../../data/format.js';
+import { tick } from '../../words/numbers.js';
+import { escapeForPlotly } from '../../words/text.js';
 import { translucent } from '../colour.js';
 import { labelWidth } from '../scales.js';
 import { paperText, SILENT } from './mark.js';

@@ -3,7 +3,7 @@
  * The cursor reads the curves, one row of the table each.
  */
 
-import { escapeForPlotly, shortened } from '../../data/format.js';
+import { escapeForPlotly, shortened } from '../../words/text.js';
 import { nearest, SILENT } from './mark.js';
 
 /** @import { Hits, Mark, Meaning, Plan } from './mark.js' */

@@ -1,6 +1,6 @@
 /** Shaded areas behind all other marks, each with words if it has room for them. */
 
-import { escapeForPlotly } from '../../data/format.js';
+import { escapeForPlotly } from '../../words/text.js';
 import { labelWidth } from '../scales.js';
 
 /** @import { Mark } from './mark.js' */

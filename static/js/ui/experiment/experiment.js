@@ -13,8 +13,8 @@ import {
   valuesInLink,
   valuesInWords,
   writeInLink,
-} from '../../data/experiment.js';
-import { counted } from '../../data/format.js';
+} from '../../rules/experiment.js';
+import { counted } from '../../words/lists.js';
 import { element, palette, withSymbols } from '../dom.js';
 import { painted } from '../../plot/renderer.js';
 import { spokenPowers, withPowers } from '../formula.js';
@@ -24,7 +24,7 @@ import { createTables } from './tables.js';
 
 /**
  * @import { RunState } from '../../api/experiments.js'
- * @import { Description, ExperimentView, Result, Values } from '../../data/experiment.js'
+ * @import { Description, ExperimentView, Result, Values } from '../../rules/experiment.js'
  * @import { Patch } from '../../state/state.js'
  */
 

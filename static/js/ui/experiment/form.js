@@ -2,10 +2,10 @@
  * The form of an experiment: a field for each parameter, the run to compare with, and the buttons.
  */
 
-import { changed, readTyped, slideOf, written } from '../../data/experiment.js';
+import { changed, readTyped, slideOf, written } from '../../rules/experiment.js';
 import { button, element, withSymbols, segment } from '../dom.js';
 
-/** @import { ExperimentView, Parameter, Values } from '../../data/experiment.js' */
+/** @import { ExperimentView, Parameter, Values } from '../../rules/experiment.js' */
 
 /**
  * @param {ExperimentView} view

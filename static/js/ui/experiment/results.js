@@ -7,12 +7,12 @@ import { experimentPath } from '../../api/experiments.js';
 import { advice, isWorthRetrying, messageOf } from '../../api/calls.js';
 import { plotHeight, button, element, palette } from '../dom.js';
 import { createPanel } from '../panel.js';
-import { asSentence } from '../../data/format.js';
+import { asSentence } from '../../words/lists.js';
 
 /**
  * @import { RunState } from '../../api/experiments.js'
- * @import { Description, Picture, Table, Values } from '../../data/experiment.js'
- * @import { Trace } from '../../data/trace.js'
+ * @import { Description, Picture, Table, Values } from '../../rules/experiment.js'
+ * @import { Trace } from '../../trace/trace.js'
  * @import { Theme } from '../../plot/colour.js'
  * @import { Patch } from '../../state/state.js'
  * @import { Field } from './form.js'

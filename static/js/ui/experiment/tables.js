@@ -2,11 +2,11 @@
 
 import { css, levelOf, diverging } from '../../plot/colour.js';
 import { button, element, withSymbols } from '../dom.js';
-import { decimal } from '../../data/format.js';
-import { written } from '../../data/experiment.js';
+import { decimal } from '../../words/numbers.js';
+import { written } from '../../rules/experiment.js';
 
 /**
- * @import { Table } from '../../data/experiment.js'
+ * @import { Table } from '../../rules/experiment.js'
  * @import { Theme } from '../../plot/colour.js'
  */
 

@@ -3,13 +3,15 @@
  */
 
 import { noticeOf, READING } from '../../api/answers.js';
-import { counted, percent, capitalised, quoted } from '../../data/format.js';
-import { ATTENTIONS, tokensOf } from '../../data/attention.js';
-import { asksRoles, rolesOf } from '../../data/head_insight.js';
-import { namedUnit, readableWords, unitOf } from '../../data/words.js';
-import { cellOf, isPredicting } from '../../data/prediction.js';
+import { counted, capitalised } from '../../words/lists.js';
+import { percent } from '../../words/numbers.js';
+import { quoted } from '../../words/tokens.js';
+import { ATTENTIONS, tokensOf } from '../../trace/attention.js';
+import { asksRoles, rolesOf } from '../../rules/head_insight.js';
+import { namedUnit, readableWords, unitOf } from '../../trace/words.js';
+import { cellOf, isPredicting } from '../../rules/prediction.js';
 import { canBeLines, QUANTITIES } from '../../state/attention_switches.js';
-import { range } from '../../data/trace.js';
+import { range } from '../../trace/trace.js';
 import { headColour } from '../../plot/colour.js';
 import { choosing } from '../../state/state.js';
 import { rowShown } from '../../state/written_rows.js';
@@ -28,8 +30,8 @@ import { wordingFor } from './wording.js';
 import { choice, numbered } from '../../ui/controls.js';
 
 /**
- * @import { Place, Side } from '../../data/attention.js'
- * @import { Trace } from '../../data/trace.js'
+ * @import { Place, Side } from '../../trace/attention.js'
+ * @import { Trace } from '../../trace/trace.js'
  * @import { Theme } from '../../plot/colour.js'
  * @import { Figure, ViewCode, ViewState } from '../../plot/figure.js'
  * @import { Switches } from '../../state/attention_switches.js'

@@ -3,10 +3,11 @@
  * other, a cell has the colour of the head with the largest weight, and a line that of its head.
  */
 
-import { tokensOf } from '../../data/attention.js';
-import { capitalised, share, tick } from '../../data/format.js';
-import { columnOf, highestIn, rowOf, valueIn } from '../../data/trace.js';
-import { alone, namedUnit, spread, tokensIn, unitLabels, unitOf } from '../../data/words.js';
+import { tokensOf } from '../../trace/attention.js';
+import { capitalised } from '../../words/lists.js';
+import { share, tick } from '../../words/numbers.js';
+import { columnOf, highestIn, rowOf, valueIn } from '../../trace/trace.js';
+import { alone, namedUnit, spread, tokensIn, unitLabels, unitOf } from '../../trace/words.js';
 import { chart } from '../../plot/chart.js';
 import { headColour } from '../../plot/colour.js';
 import { cell, reader } from '../../plot/marks/mark.js';
@@ -14,8 +15,8 @@ import { band, linearTicks } from '../../plot/scales.js';
 import { choosing, createMemo, queryOf } from '../../state/state.js';
 
 /**
- * @import { Matrix, Trace } from '../../data/trace.js'
- * @import { Unit } from '../../data/words.js'
+ * @import { Matrix, Trace } from '../../trace/trace.js'
+ * @import { Unit } from '../../trace/words.js'
  * @import { Palette, ViewState } from '../../plot/figure.js'
  * @import { CellCursor, SentenceLink } from '../../plot/grid.js'
  * @import { Meaning } from '../../plot/marks/mark.js'

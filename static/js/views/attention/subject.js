@@ -4,20 +4,20 @@
  * averages, which is not meaningful after a maximum over heads.
  */
 
-import { placeOf, placesOf, tokensOf, weightsAt } from '../../data/attention.js';
-import { matrixAt, range, withoutFuture, matrixOf, valueIn } from '../../data/trace.js';
-import { enumerated } from '../../data/format.js';
-import { cellOf, rowWith } from '../../data/prediction.js';
-import { alone, merged, wordsOf } from '../../data/words.js';
+import { placeOf, placesOf, tokensOf, weightsAt } from '../../trace/attention.js';
+import { matrixAt, range, withoutFuture, matrixOf, valueIn } from '../../trace/trace.js';
+import { enumerated } from '../../words/lists.js';
+import { cellOf, rowWith } from '../../rules/prediction.js';
+import { alone, merged, wordsOf } from '../../trace/words.js';
 import { switchesOf, QUANTITIES, ROLLOUT, scaleOf } from '../../state/attention_switches.js';
 import { areNamedByWritten, rowShown } from '../../state/written_rows.js';
 import { createMemo } from '../../state/state.js';
 
 /**
- * @import { Place, Side } from '../../data/attention.js'
- * @import { Made } from '../../data/request_code.js'
- * @import { Ask, Matrix, NamedArray, Trace } from '../../data/trace.js'
- * @import { Unit } from '../../data/words.js'
+ * @import { Place, Side } from '../../trace/attention.js'
+ * @import { Made } from '../../api/request_code.js'
+ * @import { Ask, Matrix, NamedArray, Trace } from '../../trace/trace.js'
+ * @import { Unit } from '../../trace/words.js'
  * @import { ViewState } from '../../plot/figure.js'
  * @import { Request } from '../../plot/grid.js'
  * @import { Hidden, Quantity, Scale, Switches, What } from '../../state/attention_switches.js'

@@ -4,7 +4,7 @@
  */
 
 import { noticeOf } from '../../api/answers.js';
-import { counted } from '../../data/format.js';
+import { counted } from '../../words/lists.js';
 import { signedBars } from '../../plot/bars.js';
 import { curvesChart, warm } from '../../plot/curves.js';
 import { css, diverging } from '../../plot/colour.js';
@@ -24,7 +24,7 @@ import {
 import { effectOf, sayIn, wording } from './words.js';
 
 /**
- * @import { Trace } from '../../data/trace.js'
+ * @import { Trace } from '../../trace/trace.js'
  * @import { Figure, ViewCode, ViewState } from '../../plot/figure.js'
  * @import { Circuit, NodeOf } from './subject.js'
  */

@@ -2,7 +2,9 @@
  * The picture of a circuit: its edges on a map of the model's parts, or of its parts at each token.
  */
 
-import { counted, percent, shortened, visibleLine } from '../../data/format.js';
+import { counted } from '../../words/lists.js';
+import { percent } from '../../words/numbers.js';
+import { shortened, visibleLine } from '../../words/text.js';
 import { withSign } from '../../plot/bars.js';
 import { chart } from '../../plot/chart.js';
 import { css, diverging } from '../../plot/colour.js';
@@ -25,7 +27,7 @@ import {
 import { effectOf, sayIn, sizeOf } from './words.js';
 
 /**
- * @import { Trace } from '../../data/trace.js'
+ * @import { Trace } from '../../trace/trace.js'
  * @import { Figure, ViewState } from '../../plot/figure.js'
  * @import { Node } from '../../plot/marks/network.js'
  * @import { Circuit, Edge, NodeOf } from './subject.js'

@@ -3,13 +3,13 @@
  * edges that are cut, and what is asked of the server about them.
  */
 
-import { percent } from '../../data/format.js';
-import { rowOf, matrixAt } from '../../data/trace.js';
+import { percent } from '../../words/numbers.js';
+import { rowOf, matrixAt } from '../../trace/trace.js';
 import { nameOfGuess } from '../../plot/bars.js';
 import { choice } from '../../ui/controls.js';
 
 /**
- * @import { Ask, Trace } from '../../data/trace.js'
+ * @import { Ask, Trace } from '../../trace/trace.js'
  * @import { ViewState } from '../../plot/figure.js'
  * @import { Control } from '../../ui/controls.js'
  */

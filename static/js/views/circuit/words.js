@@ -4,7 +4,9 @@
  */
 
 import { noticeOf } from '../../api/answers.js';
-import { capitalised, counted, percent, signed, visibleLine } from '../../data/format.js';
+import { capitalised, counted } from '../../words/lists.js';
+import { percent, signed } from '../../words/numbers.js';
+import { visibleLine } from '../../words/text.js';
 import { withSign } from '../../plot/bars.js';
 import {
   chanceOf,
@@ -20,7 +22,7 @@ import {
 } from './subject.js';
 
 /**
- * @import { Trace } from '../../data/trace.js'
+ * @import { Trace } from '../../trace/trace.js'
  * @import { ViewState } from '../../plot/figure.js'
  * @import { Circuit, Edge, NodeOf } from './subject.js'
  */

@@ -2,12 +2,13 @@
  * Attention of both sides on one colour scale, and their difference B − A.
  */
 
-import { largestIn } from '../../data/arithmetic.js';
-import { extent, rowOf } from '../../data/trace.js';
-import { percent, share, signed, capitalised } from '../../data/format.js';
-import { tokensOf } from '../../data/attention.js';
-import { differenceMade } from '../../data/request_code.js';
-import { alone, namedUnit, tokensIn, unitLabels } from '../../data/words.js';
+import { largestIn } from '../../trace/arithmetic.js';
+import { extent, rowOf } from '../../trace/trace.js';
+import { capitalised } from '../../words/lists.js';
+import { percent, share, signed } from '../../words/numbers.js';
+import { tokensOf } from '../../trace/attention.js';
+import { differenceMade } from '../../api/request_code.js';
+import { alone, namedUnit, tokensIn, unitLabels } from '../../trace/words.js';
 import { chart } from '../../plot/chart.js';
 import { strongestOf } from '../../plot/lines.js';
 import { cell } from '../../plot/marks/mark.js';
@@ -19,8 +20,8 @@ import { byUnits, matchOf } from './match.js';
 import { attentionOf, isMapped, isSamePlace, NO_ATTENTION } from './sides.js';
 
 /**
- * @import { Matrix } from '../../data/trace.js'
- * @import { Unit } from '../../data/words.js'
+ * @import { Matrix } from '../../trace/trace.js'
+ * @import { Unit } from '../../trace/words.js'
  * @import { Figure, ViewState } from '../../plot/figure.js'
  * @import { Table } from '../../plot/chart.js'
  * @import { CellCursor, SentenceLink } from '../../plot/grid.js'

@@ -3,9 +3,9 @@
  */
 
 import { noticeOf } from '../../api/answers.js';
-import { percent, signed } from '../../data/format.js';
-import { range } from '../../data/trace.js';
-import { ATTENTIONS, isRating, placeOf } from '../../data/attention.js';
+import { percent, signed } from '../../words/numbers.js';
+import { range } from '../../trace/trace.js';
+import { ATTENTIONS, isRating, placeOf } from '../../trace/attention.js';
 import { differenceFigure, sideFigure } from './attention.js';
 import { controls } from './controls.js';
 import { cardsOf, partnerOf, partnersOf, picturesOf, rewardFigure, runFigure } from './models.js';
@@ -15,7 +15,7 @@ import { TO_EXPERIMENT, UNSCALED } from '../unscaled.js';
 import { asks, isMapped, nameOfB, otherOf, sidesOf, wishOf } from './sides.js';
 
 /**
- * @import { Trace } from '../../data/trace.js'
+ * @import { Trace } from '../../trace/trace.js'
  * @import { Figure, ViewCode, ViewState } from '../../plot/figure.js'
  */
 

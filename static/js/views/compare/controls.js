@@ -3,17 +3,17 @@
  */
 
 import { modelName } from '../../api/calls.js';
-import { weightsAt } from '../../data/attention.js';
-import { range } from '../../data/trace.js';
+import { weightsAt } from '../../trace/attention.js';
+import { range } from '../../trace/trace.js';
 import { choosingModel, NOTHING_CHOSEN } from '../../state/state.js';
 import { choice, headControls, numbered } from '../../ui/controls.js';
 import { followsChange } from './heads.js';
 import { ALL_LAYERS, isOffered, isOutsideLayers, otherOf, othersOf, wishOf } from './sides.js';
 
 /**
- * @import { Place } from '../../data/attention.js'
- * @import { Card } from '../../data/card.js'
- * @import { Trace } from '../../data/trace.js'
+ * @import { Place } from '../../trace/attention.js'
+ * @import { Card } from '../../trace/card.js'
+ * @import { Trace } from '../../trace/trace.js'
  * @import { ViewState } from '../../plot/figure.js'
  * @import { Control } from '../../ui/controls.js'
  * @import { Wish } from './edits.js'

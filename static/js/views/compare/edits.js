@@ -3,12 +3,12 @@
  * keys that are hidden from queries, and other changes of the softmax or the weights.
  */
 
-import { counted } from '../../data/format.js';
-import { range } from '../../data/trace.js';
+import { counted } from '../../words/lists.js';
+import { range } from '../../trace/trace.js';
 
 /**
- * @import { Edit } from '../../data/trace.js'
- * @import { Card } from '../../data/card.js'
+ * @import { Edit } from '../../trace/trace.js'
+ * @import { Card } from '../../trace/card.js'
  */
 
 /** @typedef {'heads'|'network'|'experts'|'hidden'|'no_scaling'|'temperature'|'quantize'} EditKind */

@@ -2,12 +2,12 @@
  * The heads that changed: the share of each head's attention that moved between A and B.
  */
 
-import { largestIn } from '../../data/arithmetic.js';
-import { extent, matrixAt, range, withoutFuture, matrixOf, valueIn } from '../../data/trace.js';
+import { largestIn } from '../../trace/arithmetic.js';
+import { extent, matrixAt, range, withoutFuture, matrixOf, valueIn } from '../../trace/trace.js';
 import { cardPath } from '../../api/calls.js';
-import { decimal, percent, tick } from '../../data/format.js';
-import { weightsAt } from '../../data/attention.js';
-import { movedMade } from '../../data/request_code.js';
+import { decimal, percent, tick } from '../../words/numbers.js';
+import { weightsAt } from '../../trace/attention.js';
+import { movedMade } from '../../api/request_code.js';
 import { chart } from '../../plot/chart.js';
 import { cell } from '../../plot/marks/mark.js';
 import { band } from '../../plot/scales.js';
@@ -17,8 +17,8 @@ import { partnersOf } from './models.js';
 import { isMapped, NO_ATTENTION, showing, sidesOf } from './sides.js';
 
 /**
- * @import { Card } from '../../data/card.js'
- * @import { Matrix, NamedArray, Trace } from '../../data/trace.js'
+ * @import { Card } from '../../trace/card.js'
+ * @import { Matrix, NamedArray, Trace } from '../../trace/trace.js'
  * @import { Figure, ViewState } from '../../plot/figure.js'
  * @import { Table } from '../../plot/chart.js'
  * @import { CellCursor } from '../../plot/grid.js'

@@ -3,12 +3,12 @@
  * cut one text differently.
  */
 
-import { tokensOf } from '../../data/attention.js';
-import { alone, merged, sharedLength, wordsOf } from '../../data/words.js';
+import { tokensOf } from '../../trace/attention.js';
+import { alone, merged, sharedLength, wordsOf } from '../../trace/words.js';
 
 /**
- * @import { Matrix, Token } from '../../data/trace.js'
- * @import { Unit } from '../../data/words.js'
+ * @import { Matrix, Token } from '../../trace/trace.js'
+ * @import { Unit } from '../../trace/words.js'
  * @import { Side } from './sides.js'
  */
 
@@ -24,7 +24,7 @@ import { alone, merged, sharedLength, wordsOf } from '../../data/words.js';
 /**
  * @param {Side} a
  * @param {Side} b
- * @param {import('../../data/attention.js').Side} side
+ * @param {import('../../trace/attention.js').Side} side
  * @returns {Match}
  */
 export function matchOf(a, b, side) {

@@ -4,17 +4,18 @@
  */
 
 import { modelName } from '../../api/calls.js';
-import { amount, decimal, grouped, signed, named } from '../../data/format.js';
-import { isRating } from '../../data/attention.js';
-import { alone, unitLabels } from '../../data/words.js';
+import { amount, decimal, grouped, signed } from '../../words/numbers.js';
+import { named } from '../../words/tokens.js';
+import { isRating } from '../../trace/attention.js';
+import { alone, unitLabels } from '../../trace/words.js';
 import { chart } from '../../plot/chart.js';
 import { curvesChart, warm } from '../../plot/curves.js';
 import { cell } from '../../plot/marks/mark.js';
 import { band } from '../../plot/scales.js';
 
 /**
- * @import { Card, RunPicture } from '../../data/card.js'
- * @import { Trace } from '../../data/trace.js'
+ * @import { Card, RunPicture } from '../../trace/card.js'
+ * @import { Trace } from '../../trace/trace.js'
  * @import { Figure, ViewState } from '../../plot/figure.js'
  */
 

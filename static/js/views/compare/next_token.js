@@ -2,13 +2,14 @@
  * The next-token distributions of A and B at the chosen token, and the distance between them.
  */
 
-import { divergence, softmax, totalVariation } from '../../data/arithmetic.js';
-import { decimal, named, percent } from '../../data/format.js';
-import { placeInWords } from '../../data/words.js';
+import { divergence, softmax, totalVariation } from '../../trace/arithmetic.js';
+import { decimal, percent } from '../../words/numbers.js';
+import { named } from '../../words/tokens.js';
+import { placeInWords } from '../../trace/words.js';
 import { guessInWords, guessScales, nameOfGuess, wordsFor } from '../../plot/bars.js';
-import { hasTwoSides, isFilling, predictingSide, tokensOf } from '../../data/attention.js';
-import { expectedMade } from '../../data/request_code.js';
-import { matrixAt, rowOf } from '../../data/trace.js';
+import { hasTwoSides, isFilling, predictingSide, tokensOf } from '../../trace/attention.js';
+import { expectedMade } from '../../api/request_code.js';
+import { matrixAt, rowOf } from '../../trace/trace.js';
 import { chart } from '../../plot/chart.js';
 import { css, diverging } from '../../plot/colour.js';
 import { bar } from '../../plot/marks/bar.js';
@@ -17,7 +18,7 @@ import { queryOf } from '../../state/state.js';
 import { counterpart, matchOf } from './match.js';
 
 /**
- * @import { NamedArray, Token } from '../../data/trace.js'
+ * @import { NamedArray, Token } from '../../trace/trace.js'
  * @import { Figure, ViewState } from '../../plot/figure.js'
  * @import { Hits, Meaning, Plan } from '../../plot/marks/mark.js'
  * @import { Words } from '../../plot/bars.js'

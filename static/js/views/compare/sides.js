@@ -4,19 +4,19 @@
  */
 
 import { modelName } from '../../api/calls.js';
-import { shortened, visibleLine } from '../../data/format.js';
-import { hasTwoSides, headInWords, placeOf, tokensOf, weightsAt } from '../../data/attention.js';
-import { highestIn, matrixAt, range, rowOf } from '../../data/trace.js';
-import { sharedLength } from '../../data/words.js';
+import { shortened, visibleLine } from '../../words/text.js';
+import { hasTwoSides, headInWords, placeOf, tokensOf, weightsAt } from '../../trace/attention.js';
+import { highestIn, matrixAt, range, rowOf } from '../../trace/trace.js';
+import { sharedLength } from '../../trace/words.js';
 import { request, weightSites } from '../../api/answers.js';
 import { queryOf } from '../../state/state.js';
 import { editInWords, editsOf, pathsOf } from './edits.js';
 import { cardsOf, partnerOf, raterOf } from './models.js';
 
 /**
- * @import { Place } from '../../data/attention.js'
- * @import { Ask, Trace } from '../../data/trace.js'
- * @import { Card } from '../../data/card.js'
+ * @import { Place } from '../../trace/attention.js'
+ * @import { Ask, Trace } from '../../trace/trace.js'
+ * @import { Card } from '../../trace/card.js'
  * @import { ViewState } from '../../plot/figure.js'
  * @import { Request } from '../../plot/grid.js'
  * @import { Part, Wish } from './edits.js'

@@ -2,8 +2,9 @@
  * A step in rows of bars over shared columns: the dimensions of a head, or the keys of the query.
  */
 
-import { decimal, named, quoted, share, tokenLabels } from '../../data/format.js';
-import { highestIn, matrixAt, rowOf } from '../../data/trace.js';
+import { decimal, share } from '../../words/numbers.js';
+import { named, quoted, tokenLabels } from '../../words/tokens.js';
+import { highestIn, matrixAt, rowOf } from '../../trace/trace.js';
 import { chart } from '../../plot/chart.js';
 import { css, sequential } from '../../plot/colour.js';
 import { bar } from '../../plot/marks/bar.js';

@@ -3,13 +3,13 @@
  * + bias)·v, or with the scale, cap, window and sink on the model's card.
  */
 
-import { anglesOf, entropyOf, frequencies, softmaxSteps, turned } from '../../data/arithmetic.js';
-import { counted } from '../../data/format.js';
-import { isCausal, matrixAt, rowOf } from '../../data/trace.js';
+import { anglesOf, entropyOf, frequencies, softmaxSteps, turned } from '../../trace/arithmetic.js';
+import { counted } from '../../words/lists.js';
+import { isCausal, matrixAt, rowOf } from '../../trace/trace.js';
 
 /**
- * @import { Card, SoftmaxTerms } from '../../data/card.js'
- * @import { Matrix, Trace } from '../../data/trace.js'
+ * @import { Card, SoftmaxTerms } from '../../trace/card.js'
+ * @import { Matrix, Trace } from '../../trace/trace.js'
  */
 
 /**

@@ -1,6 +1,6 @@
 /** The formulas of a derivation, in letters and in the numbers of its cell. */
 
-import { decimal as written, share } from '../../data/format.js';
+import { decimal as written, share } from '../../words/numbers.js';
 import { name, number, op, over, power, root, row, sub, under, words } from '../../ui/formula.js';
 import { hiddenReason, lengthOf } from './derivation.js';
 

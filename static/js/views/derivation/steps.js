@@ -3,9 +3,11 @@
  * bars.
  */
 
-import { highestIn } from '../../data/trace.js';
-import { counted, decimal, share, small, enumerated, named, quoted } from '../../data/format.js';
-import { speedFacts } from '../../data/arithmetic.js';
+import { highestIn } from '../../trace/trace.js';
+import { counted, enumerated } from '../../words/lists.js';
+import { decimal, share, small } from '../../words/numbers.js';
+import { named, quoted } from '../../words/tokens.js';
+import { speedFacts } from '../../trace/arithmetic.js';
 import { differences, hiddenReason, lengthOf, shareOf } from './derivation.js';
 import {
   outputFormula,
@@ -17,8 +19,8 @@ import {
 } from './formulas.js';
 
 /**
- * @import { Place } from '../../data/attention.js'
- * @import { Token, Trace } from '../../data/trace.js'
+ * @import { Place } from '../../trace/attention.js'
+ * @import { Token, Trace } from '../../trace/trace.js'
  * @import { Figure } from '../../plot/figure.js'
  * @import { NumberGrid } from '../../plot/grid.js'
  * @import { Term } from '../../ui/formula.js'

@@ -4,9 +4,10 @@
  */
 
 import { noticeOf } from '../../api/answers.js';
-import { ATTENTIONS, headInWords, placeOf, tokensOf, weightsAt } from '../../data/attention.js';
-import { decimal, share, signed, small, named, quoted, tokenLabels } from '../../data/format.js';
-import { highestIn, matrixAt, range, rowOf } from '../../data/trace.js';
+import { ATTENTIONS, headInWords, placeOf, tokensOf, weightsAt } from '../../trace/attention.js';
+import { decimal, share, signed, small } from '../../words/numbers.js';
+import { named, quoted, tokenLabels } from '../../words/tokens.js';
+import { highestIn, matrixAt, range, rowOf } from '../../trace/trace.js';
 import { chart } from '../../plot/chart.js';
 import { cell as cells } from '../../plot/marks/mark.js';
 import { text } from '../../plot/marks/decorations.js';
@@ -20,8 +21,8 @@ import { TO_EXPERIMENT, UNSCALED } from '../unscaled.js';
 import { choice, headControls, tokenOptions } from '../../ui/controls.js';
 
 /**
- * @import { Place } from '../../data/attention.js'
- * @import { Ask, Trace } from '../../data/trace.js'
+ * @import { Place } from '../../trace/attention.js'
+ * @import { Ask, Trace } from '../../trace/trace.js'
  * @import { Figure, Frame, ViewCode, ViewState } from '../../plot/figure.js'
  * @import { Datum, Mark, Meaning } from '../../plot/marks/mark.js'
  * @import { Control } from '../../ui/controls.js'

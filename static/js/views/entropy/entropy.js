@@ -3,10 +3,11 @@
  * above the map, the mean of every token over the layers.
  */
 
-import { entropyOf } from '../../data/arithmetic.js';
-import { ATTENTIONS, placeOf, tokensOf, weightsAt } from '../../data/attention.js';
-import { decimal, named } from '../../data/format.js';
-import { matrixAt, range, rowOf } from '../../data/trace.js';
+import { entropyOf } from '../../trace/arithmetic.js';
+import { ATTENTIONS, placeOf, tokensOf, weightsAt } from '../../trace/attention.js';
+import { decimal } from '../../words/numbers.js';
+import { named } from '../../words/tokens.js';
+import { matrixAt, range, rowOf } from '../../trace/trace.js';
 import { chart } from '../../plot/chart.js';
 import { css, sequential } from '../../plot/colour.js';
 import { isTurned, band, linear, tokenBand } from '../../plot/scales.js';
@@ -16,8 +17,8 @@ import { choosing, createMemo, queryOf } from '../../state/state.js';
 import { panes } from '../../plot/panes.js';
 
 /**
- * @import { Place } from '../../data/attention.js'
- * @import { Matrix, Token, Trace } from '../../data/trace.js'
+ * @import { Place } from '../../trace/attention.js'
+ * @import { Matrix, Token, Trace } from '../../trace/trace.js'
  * @import { Figure, ViewCode, ViewState } from '../../plot/figure.js'
  */
 

@@ -1,13 +1,14 @@
 /** Experts with and without a balance loss: loads that collapse or spread, step by step. */
 
-import { numbersIn } from '../../data/experiment.js';
-import { amount, counted, percent, share } from '../../data/format.js';
+import { numbersIn } from '../../rules/experiment.js';
+import { counted } from '../../words/lists.js';
+import { amount, percent, share } from '../../words/numbers.js';
 import { curvesChart, warm } from '../../plot/curves.js';
 import { mapChart } from '../../plot/map.js';
 import { sequential } from '../../plot/colour.js';
 
 /**
- * @import { Arrays, ExperimentView, Picture, Result } from '../../data/experiment.js'
+ * @import { Arrays, ExperimentView, Picture, Result } from '../../rules/experiment.js'
  * @import { Curve } from '../../plot/curves.js'
  * @import { Size } from '../../plot/map.js'
  */

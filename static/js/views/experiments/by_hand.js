@@ -1,12 +1,13 @@
 /** Attention by hand: every given number can be changed, every other is computed from it. */
 
-import { numbersIn } from '../../data/experiment.js';
-import { decimal, enumerated, share } from '../../data/format.js';
+import { numbersIn } from '../../rules/experiment.js';
+import { enumerated } from '../../words/lists.js';
+import { decimal, share } from '../../words/numbers.js';
 import { mapChart } from '../../plot/map.js';
 import { sequential } from '../../plot/colour.js';
 
 /**
- * @import { Arrays, ExperimentView, Picture, Result, Table } from '../../data/experiment.js'
+ * @import { Arrays, ExperimentView, Picture, Result, Table } from '../../rules/experiment.js'
  * @import { Size } from '../../plot/map.js'
  */
 

@@ -1,14 +1,14 @@
 /** The experiment on costs: a loop and a product, a cache, fused kernels, and experts. */
 
-import { numbersIn } from '../../data/experiment.js';
-import { amount, grouped, inBytes } from '../../data/format.js';
+import { numbersIn } from '../../rules/experiment.js';
+import { amount, grouped, inBytes } from '../../words/numbers.js';
 import { chart } from '../../plot/chart.js';
 import { curvesChart, warm } from '../../plot/curves.js';
 import { bar } from '../../plot/marks/bar.js';
 import { band, linear } from '../../plot/scales.js';
 
 /**
- * @import { Arrays, ExperimentView, Picture, Result } from '../../data/experiment.js'
+ * @import { Arrays, ExperimentView, Picture, Result } from '../../rules/experiment.js'
  * @import { Size } from '../../plot/map.js'
  */
 

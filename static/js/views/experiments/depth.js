@@ -1,11 +1,12 @@
 /** Residual connections and layer norm: gradients by layer of five ways to stack layers. */
 
-import { numbersIn } from '../../data/experiment.js';
-import { counted, decimal, grouped } from '../../data/format.js';
+import { numbersIn } from '../../rules/experiment.js';
+import { counted } from '../../words/lists.js';
+import { decimal, grouped } from '../../words/numbers.js';
 import { curvesChart, warm } from '../../plot/curves.js';
 
 /**
- * @import { Arrays, ExperimentView, Picture, Result } from '../../data/experiment.js'
+ * @import { Arrays, ExperimentView, Picture, Result } from '../../rules/experiment.js'
  * @import { Curve } from '../../plot/curves.js'
  * @import { Size } from '../../plot/map.js'
  */

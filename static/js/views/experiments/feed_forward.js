@@ -1,11 +1,11 @@
 /** Why a function between two matrices: the curves it can learn, and one matrix without it. */
 
-import { numbersIn } from '../../data/experiment.js';
-import { decimal } from '../../data/format.js';
+import { numbersIn } from '../../rules/experiment.js';
+import { decimal } from '../../words/numbers.js';
 import { curvesChart, warm } from '../../plot/curves.js';
 
 /**
- * @import { Arrays, ExperimentView, Picture, Result } from '../../data/experiment.js'
+ * @import { Arrays, ExperimentView, Picture, Result } from '../../rules/experiment.js'
  * @import { Curve } from '../../plot/curves.js'
  * @import { Size } from '../../plot/map.js'
  */

@@ -1,7 +1,8 @@
 /** Attention block by block: the running maximum, the running sum, and the weights so far. */
 
-import { numbersIn } from '../../data/experiment.js';
-import { amount, counted, decimal, grouped, share } from '../../data/format.js';
+import { numbersIn } from '../../rules/experiment.js';
+import { counted } from '../../words/lists.js';
+import { amount, decimal, grouped, share } from '../../words/numbers.js';
 import { chart } from '../../plot/chart.js';
 import { curvesChart, warm } from '../../plot/curves.js';
 import { bar } from '../../plot/marks/bar.js';
@@ -9,7 +10,7 @@ import { ruleAt } from '../../plot/marks/decorations.js';
 import { band, linear } from '../../plot/scales.js';
 
 /**
- * @import { Arrays, ExperimentView, Picture, Result, Table } from '../../data/experiment.js'
+ * @import { Arrays, ExperimentView, Picture, Result, Table } from '../../rules/experiment.js'
  * @import { Size } from '../../plot/map.js'
  */
 

@@ -1,8 +1,9 @@
 /** A network learns a task: its loss, its accuracy, and its attention as it forms. */
 
-import { numbersIn } from '../../data/experiment.js';
-import { amount, counted, grouped, percent, share } from '../../data/format.js';
-import { range } from '../../data/trace.js';
+import { numbersIn } from '../../rules/experiment.js';
+import { counted } from '../../words/lists.js';
+import { amount, grouped, percent, share } from '../../words/numbers.js';
+import { range } from '../../trace/trace.js';
 import { chart } from '../../plot/chart.js';
 import { ACCURACY, curvesChart, warm } from '../../plot/curves.js';
 import { mapChart } from '../../plot/map.js';
@@ -12,7 +13,7 @@ import { rect, text } from '../../plot/marks/decorations.js';
 import { band } from '../../plot/scales.js';
 
 /**
- * @import { Arrays, ExperimentView, Picture, Result } from '../../data/experiment.js'
+ * @import { Arrays, ExperimentView, Picture, Result } from '../../rules/experiment.js'
  * @import { Size } from '../../plot/map.js'
  * @import { DrawnFigure } from '../../plot/figure.js'
  */

@@ -2,14 +2,16 @@
  * MinHash: two texts, their shingles and signatures, and the estimate next to the true similarity.
  */
 
-import { numbersIn } from '../../data/experiment.js';
-import { counted, grouped, share, visible } from '../../data/format.js';
+import { numbersIn } from '../../rules/experiment.js';
+import { counted } from '../../words/lists.js';
+import { grouped, share } from '../../words/numbers.js';
+import { visible } from '../../words/text.js';
 import { curvesChart, warm } from '../../plot/curves.js';
 import { mapChart } from '../../plot/map.js';
 import { diverging, sequential } from '../../plot/colour.js';
 
 /**
- * @import { Arrays, ExperimentView, Picture, Result } from '../../data/experiment.js'
+ * @import { Arrays, ExperimentView, Picture, Result } from '../../rules/experiment.js'
  * @import { Size } from '../../plot/map.js'
  */
 

@@ -1,13 +1,13 @@
 /** Layer norm, batch norm and RMS norm of one batch of numbers, and the error by the batch's size. */
 
-import { numbersIn } from '../../data/experiment.js';
-import { decimal, grouped } from '../../data/format.js';
+import { numbersIn } from '../../rules/experiment.js';
+import { decimal, grouped } from '../../words/numbers.js';
 import { curvesChart, warm } from '../../plot/curves.js';
 import { mapChart } from '../../plot/map.js';
 import { diverging } from '../../plot/colour.js';
 
 /**
- * @import { Arrays, ExperimentView, Picture, Result, Table } from '../../data/experiment.js'
+ * @import { Arrays, ExperimentView, Picture, Result, Table } from '../../rules/experiment.js'
  * @import { Size } from '../../plot/map.js'
  */
 

@@ -1,8 +1,8 @@
 /** A sentence in two orders, with positions and without, and positions as hands of clocks. */
 
-import { numbersIn } from '../../data/experiment.js';
-import { amount, decimal, share } from '../../data/format.js';
-import { range } from '../../data/trace.js';
+import { numbersIn } from '../../rules/experiment.js';
+import { amount, decimal, share } from '../../words/numbers.js';
+import { range } from '../../trace/trace.js';
 import { chart } from '../../plot/chart.js';
 import { curvesChart, warm } from '../../plot/curves.js';
 import { mapChart } from '../../plot/map.js';
@@ -12,7 +12,7 @@ import { line } from '../../plot/marks/line.js';
 import { linear } from '../../plot/scales.js';
 
 /**
- * @import { Arrays, ExperimentView, Picture, Result } from '../../data/experiment.js'
+ * @import { Arrays, ExperimentView, Picture, Result } from '../../rules/experiment.js'
  * @import { Size } from '../../plot/map.js'
  */
 

@@ -1,13 +1,13 @@
 /** Why three projections: shared against separate matrices, by hand and on a task that needs both. */
 
-import { numbersIn } from '../../data/experiment.js';
-import { decimal, share } from '../../data/format.js';
+import { numbersIn } from '../../rules/experiment.js';
+import { decimal, share } from '../../words/numbers.js';
 import { mapChart } from '../../plot/map.js';
 import { curvesChart, warm } from '../../plot/curves.js';
 import { diverging, sequential } from '../../plot/colour.js';
 
 /**
- * @import { Arrays, ExperimentView, Picture, Result, Table } from '../../data/experiment.js'
+ * @import { Arrays, ExperimentView, Picture, Result, Table } from '../../rules/experiment.js'
  * @import { Size } from '../../plot/map.js'
  */
 

@@ -1,13 +1,14 @@
 /** Recurrence next to attention: gradients by distance, and steps that wait. */
 
-import { numbersIn } from '../../data/experiment.js';
-import { amount, counted, decimal } from '../../data/format.js';
+import { numbersIn } from '../../rules/experiment.js';
+import { counted } from '../../words/lists.js';
+import { amount, decimal } from '../../words/numbers.js';
 import { curvesChart, warm } from '../../plot/curves.js';
 import { mapChart } from '../../plot/map.js';
 import { diverging } from '../../plot/colour.js';
 
 /**
- * @import { Arrays, ExperimentView, Picture, Result } from '../../data/experiment.js'
+ * @import { Arrays, ExperimentView, Picture, Result } from '../../rules/experiment.js'
  * @import { Curve } from '../../plot/curves.js'
  * @import { Size } from '../../plot/map.js'
  */

@@ -1,16 +1,16 @@
 /** Why attention divides by √d: variance, saturation and gradient of the softmax by width. */
 
-import { numbersIn } from '../../data/experiment.js';
-import { amount, grouped, share } from '../../data/format.js';
+import { numbersIn } from '../../rules/experiment.js';
+import { amount, grouped, share } from '../../words/numbers.js';
 import { chart } from '../../plot/chart.js';
 import { warm } from '../../plot/curves.js';
 import { cell } from '../../plot/marks/mark.js';
 import { line } from '../../plot/marks/line.js';
 import { band, linear, log } from '../../plot/scales.js';
-import { matrixFrom } from '../../data/trace.js';
+import { matrixFrom } from '../../trace/trace.js';
 
 /**
- * @import { Arrays, ExperimentView, Picture, Result } from '../../data/experiment.js'
+ * @import { Arrays, ExperimentView, Picture, Result } from '../../rules/experiment.js'
  * @import { Size } from '../../plot/map.js'
  */
 

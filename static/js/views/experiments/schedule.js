@@ -1,7 +1,8 @@
 /** Learning rate schedules, and four optimizers on one loss surface. */
 
-import { numbersIn } from '../../data/experiment.js';
-import { amount, counted, decimal } from '../../data/format.js';
+import { numbersIn } from '../../rules/experiment.js';
+import { counted } from '../../words/lists.js';
+import { amount, decimal } from '../../words/numbers.js';
 import { chart } from '../../plot/chart.js';
 import { warm } from '../../plot/curves.js';
 import { line } from '../../plot/marks/line.js';
@@ -10,7 +11,7 @@ import { raster } from '../../plot/marks/raster.js';
 import { linear, log } from '../../plot/scales.js';
 
 /**
- * @import { Arrays, ExperimentView, Picture, Result } from '../../data/experiment.js'
+ * @import { Arrays, ExperimentView, Picture, Result } from '../../rules/experiment.js'
  * @import { Size } from '../../plot/map.js'
  * @import { DrawnFigure, Palette } from '../../plot/figure.js'
  */

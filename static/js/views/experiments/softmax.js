@@ -1,13 +1,13 @@
 /** The softmax against plain shares: a few scores, their shift, and the temperature. */
 
-import { numbersIn } from '../../data/experiment.js';
-import { amount, decimal, share } from '../../data/format.js';
+import { numbersIn } from '../../rules/experiment.js';
+import { amount, decimal, share } from '../../words/numbers.js';
 import { curvesChart, warm } from '../../plot/curves.js';
 import { mapChart } from '../../plot/map.js';
 import { diverging } from '../../plot/colour.js';
 
 /**
- * @import { Arrays, ExperimentView, Picture, Result } from '../../data/experiment.js'
+ * @import { Arrays, ExperimentView, Picture, Result } from '../../rules/experiment.js'
  * @import { Curve } from '../../plot/curves.js'
  * @import { Palette } from '../../plot/figure.js'
  * @import { Size } from '../../plot/map.js'

@@ -1,7 +1,8 @@
 /** When more thinking helps: votes, adaptive votes and search, by the tokens that they write. */
 
-import { numbersIn } from '../../data/experiment.js';
-import { amount, counted, percent } from '../../data/format.js';
+import { numbersIn } from '../../rules/experiment.js';
+import { counted } from '../../words/lists.js';
+import { amount, percent } from '../../words/numbers.js';
 import { chart } from '../../plot/chart.js';
 import { curvesChart, warm } from '../../plot/curves.js';
 import { bar } from '../../plot/marks/bar.js';
@@ -9,7 +10,7 @@ import { line } from '../../plot/marks/line.js';
 import { band, linear, log } from '../../plot/scales.js';
 
 /**
- * @import { Arrays, ExperimentView, Picture, Result } from '../../data/experiment.js'
+ * @import { Arrays, ExperimentView, Picture, Result } from '../../rules/experiment.js'
  * @import { Size } from '../../plot/map.js'
  */
 

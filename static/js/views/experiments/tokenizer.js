@@ -1,7 +1,9 @@
 /** Byte-pair encoding: a text and its tokens after each merge, and the merges that made them. */
 
-import { numbersIn } from '../../data/experiment.js';
-import { counted, decimal, grouped, visible } from '../../data/format.js';
+import { numbersIn } from '../../rules/experiment.js';
+import { counted } from '../../words/lists.js';
+import { decimal, grouped } from '../../words/numbers.js';
+import { visible } from '../../words/text.js';
 import { chart } from '../../plot/chart.js';
 import { curvesChart, warm } from '../../plot/curves.js';
 import { mapChart } from '../../plot/map.js';
@@ -10,7 +12,7 @@ import { bar } from '../../plot/marks/bar.js';
 import { band, linear } from '../../plot/scales.js';
 
 /**
- * @import { Arrays, ExperimentView, Picture, Result } from '../../data/experiment.js'
+ * @import { Arrays, ExperimentView, Picture, Result } from '../../rules/experiment.js'
  * @import { Size } from '../../plot/map.js'
  */
 

@@ -1,11 +1,12 @@
 /** Why the learning rate rises first: a transformer that learns with a warm-up and without. */
 
-import { numbersIn } from '../../data/experiment.js';
-import { counted, decimal, percent } from '../../data/format.js';
+import { numbersIn } from '../../rules/experiment.js';
+import { counted } from '../../words/lists.js';
+import { decimal, percent } from '../../words/numbers.js';
 import { ACCURACY, curvesChart, warm } from '../../plot/curves.js';
 
 /**
- * @import { Arrays, ExperimentView, Picture, Result } from '../../data/experiment.js'
+ * @import { Arrays, ExperimentView, Picture, Result } from '../../rules/experiment.js'
  * @import { Axis, Curve } from '../../plot/curves.js'
  * @import { Size } from '../../plot/map.js'
  */

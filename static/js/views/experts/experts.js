@@ -5,14 +5,15 @@
 
 import { modelName } from '../../api/calls.js';
 import { noticeOf } from '../../api/answers.js';
-import { hasTwoSides, sideOf, stackOf, stacksOf, tokensOf } from '../../data/attention.js';
-import { layersWith, matrixFrom } from '../../data/trace.js';
+import { hasTwoSides, sideOf, stackOf, stacksOf, tokensOf } from '../../trace/attention.js';
+import { layersWith, matrixFrom } from '../../trace/trace.js';
 import { choosing, queryOf } from '../../state/state.js';
 import { flowFigure } from './flow.js';
 import { routingFigure } from './router_map.js';
 import { expertOf, stagesOf, choicesAt, pathOverlap, pathInWords } from './routing.js';
 import { kindsFigure, expertFigure } from './specialities.js';
-import { share, named } from '../../data/format.js';
+import { share } from '../../words/numbers.js';
+import { named } from '../../words/tokens.js';
 import { chart } from '../../plot/chart.js';
 import { isTurned, band, tokenBand } from '../../plot/scales.js';
 import { cell } from '../../plot/marks/mark.js';
@@ -20,8 +21,8 @@ import { ruleAt } from '../../plot/marks/decorations.js';
 import { choice, numbered } from '../../ui/controls.js';
 
 /**
- * @import { Side } from '../../data/attention.js'
- * @import { Ask, Token, Trace } from '../../data/trace.js'
+ * @import { Side } from '../../trace/attention.js'
+ * @import { Ask, Token, Trace } from '../../trace/trace.js'
  * @import { Figure, Frame, ViewCode, ViewState } from '../../plot/figure.js'
  * @import { State } from '../../state/state.js'
  * @import { Control } from '../../ui/controls.js'

@@ -3,8 +3,10 @@
  * are layers, nodes are experts, the width of a ribbon is the weight of its tokens.
  */
 
-import { counted, percent, share, named, quoted } from '../../data/format.js';
-import { hasTwoSides } from '../../data/attention.js';
+import { counted } from '../../words/lists.js';
+import { percent, share } from '../../words/numbers.js';
+import { named, quoted } from '../../words/tokens.js';
+import { hasTwoSides } from '../../trace/attention.js';
 import { chart } from '../../plot/chart.js';
 import { css, inkOn, sequential, translucent } from '../../plot/colour.js';
 import { flow } from '../../plot/marks/flow.js';
@@ -19,7 +21,7 @@ import {
 } from './routing.js';
 
 /**
- * @import { Trace } from '../../data/trace.js'
+ * @import { Trace } from '../../trace/trace.js'
  * @import { Figure, Frame } from '../../plot/figure.js'
  * @import { Scene } from './experts.js'
  * @import { Routing, Stage } from './routing.js'

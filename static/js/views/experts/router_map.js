@@ -2,15 +2,9 @@
  * The router of one layer: a probability for every expert and token, and its choices.
  */
 
-import {
-  percent,
-  share,
-  shortShare,
-  signed,
-  capitalised,
-  named,
-  tokenLabels,
-} from '../../data/format.js';
+import { capitalised } from '../../words/lists.js';
+import { percent, share, shortShare, signed } from '../../words/numbers.js';
+import { named, tokenLabels } from '../../words/tokens.js';
 import { chart } from '../../plot/chart.js';
 import { css, sequential } from '../../plot/colour.js';
 import { isNarrow, band, linear, tokenBand } from '../../plot/scales.js';
@@ -21,7 +15,7 @@ import { choicesInWords, pathOverlap, routeInWords, routeNumber, tintOf } from '
 import { panes } from '../../plot/panes.js';
 
 /**
- * @import { Trace } from '../../data/trace.js'
+ * @import { Trace } from '../../trace/trace.js'
  * @import { Figure, Frame, Palette } from '../../plot/figure.js'
  * @import { Pane } from '../../plot/panes.js'
  * @import { Scene } from './experts.js'

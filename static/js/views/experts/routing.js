@@ -1,11 +1,12 @@
 /** The routing of a mixture of experts, from the arrays of its layers. */
 
-import { entropyOf } from '../../data/arithmetic.js';
-import { transposed, layersWith, columnOf, matrixAt, rowOf } from '../../data/trace.js';
-import { share, shortShare, named } from '../../data/format.js';
+import { entropyOf } from '../../trace/arithmetic.js';
+import { transposed, layersWith, columnOf, matrixAt, rowOf } from '../../trace/trace.js';
+import { share, shortShare } from '../../words/numbers.js';
+import { named } from '../../words/tokens.js';
 
 /**
- * @import { Matrix, NamedArray, Token, Trace } from '../../data/trace.js'
+ * @import { Matrix, NamedArray, Token, Trace } from '../../trace/trace.js'
  */
 
 /** @typedef {{expert: number, token: number, weight: number}} Choice */

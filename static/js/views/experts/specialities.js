@@ -4,9 +4,11 @@
  */
 
 import { cardPath } from '../../api/calls.js';
-import { textsInWords } from '../../data/card.js';
-import { counted, grouped, percent, visible } from '../../data/format.js';
-import { matrixFrom } from '../../data/trace.js';
+import { textsInWords } from '../../trace/card.js';
+import { counted } from '../../words/lists.js';
+import { grouped, percent } from '../../words/numbers.js';
+import { visible } from '../../words/text.js';
+import { matrixFrom } from '../../trace/trace.js';
 import { chart } from '../../plot/chart.js';
 import { guessInWords } from '../../plot/bars.js';
 import { css, sequential } from '../../plot/colour.js';
@@ -17,8 +19,8 @@ import { band, linear } from '../../plot/scales.js';
 import { choicesInWords, pathOverlap, tintOf } from './routing.js';
 
 /**
- * @import { ExpertTokens } from '../../data/card.js'
- * @import { Token, Trace } from '../../data/trace.js'
+ * @import { ExpertTokens } from '../../trace/card.js'
+ * @import { Token, Trace } from '../../trace/trace.js'
  * @import { Figure, Frame } from '../../plot/figure.js'
  * @import { Scene } from './experts.js'
  * @import { Routing } from './routing.js'

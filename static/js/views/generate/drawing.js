@@ -3,8 +3,9 @@
  * row that led to it, its experts.
  */
 
-import { percent, share, shortShare, named } from '../../data/format.js';
-import { matrixAt, matrixFrom, rowOf } from '../../data/trace.js';
+import { percent, share, shortShare } from '../../words/numbers.js';
+import { named } from '../../words/tokens.js';
+import { matrixAt, matrixFrom, rowOf } from '../../trace/trace.js';
 import { guessChart, guessesIn, guessInWords, wordsFor } from '../../plot/bars.js';
 import { chart } from '../../plot/chart.js';
 import { isNarrow, band } from '../../plot/scales.js';
@@ -15,8 +16,8 @@ import { routeInWords, routeNumber } from '../experts/routing.js';
 
 /**
  * @import { Step } from '../../api/generation.js'
- * @import { Call } from '../../data/request_code.js'
- * @import { Ask, Trace } from '../../data/trace.js'
+ * @import { Call } from '../../api/request_code.js'
+ * @import { Ask, Trace } from '../../trace/trace.js'
  * @import { Figure, Frame, ViewState } from '../../plot/figure.js'
  * @import { CellCursor } from '../../plot/grid.js'
  * @import { Guess } from '../../plot/bars.js'

@@ -18,10 +18,12 @@ import { chart } from '../../plot/chart.js';
 import { css, sequential } from '../../plot/colour.js';
 import { roundTicks, band, linear } from '../../plot/scales.js';
 import { bar } from '../../plot/marks/bar.js';
-import { chainSteps } from '../../data/arithmetic.js';
-import { highestIn } from '../../data/trace.js';
-import { counted, grouped, percent, share, named, tokenLabels } from '../../data/format.js';
-import { isRating, weightsAt } from '../../data/attention.js';
+import { chainSteps } from '../../trace/arithmetic.js';
+import { highestIn } from '../../trace/trace.js';
+import { counted } from '../../words/lists.js';
+import { grouped, percent, share } from '../../words/numbers.js';
+import { named, tokenLabels } from '../../words/tokens.js';
+import { isRating, weightsAt } from '../../trace/attention.js';
 import { choosingModel } from '../../state/state.js';
 import { asksSampled, chanceInWords, routeChart, sliders, startFigure, TERMS } from './drawing.js';
 import { SEARCH_TERMS, searchControls } from './search.js';
@@ -29,8 +31,8 @@ import { headControls } from '../../ui/controls.js';
 
 /**
  * @import { Step, Writing } from '../../api/generation.js'
- * @import { Call } from '../../data/request_code.js'
- * @import { Token, Trace } from '../../data/trace.js'
+ * @import { Call } from '../../api/request_code.js'
+ * @import { Token, Trace } from '../../trace/trace.js'
  * @import { Figure, ViewCode, ViewState } from '../../plot/figure.js'
  * @import { Guess } from '../../plot/bars.js'
  * @import { Control } from '../../ui/controls.js'

@@ -9,7 +9,7 @@ import { raterOf } from '../../ui/generation.js';
 import { modelName } from '../../api/calls.js';
 
 /**
- * @import { Trace } from '../../data/trace.js'
+ * @import { Trace } from '../../trace/trace.js'
  * @import { ViewState } from '../../plot/figure.js'
  * @import { Control } from '../../ui/controls.js'
  */

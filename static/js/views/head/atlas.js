@@ -5,16 +5,16 @@
 
 import { asProblem, atlasPath, fetchJson } from '../../api/calls.js';
 import { noticeOf } from '../../api/answers.js';
-import { KINDS, layerOf, partsOf, searchQuery } from '../../data/atlas.js';
-import { headInWords, placeOf, placesOf } from '../../data/attention.js';
-import { decimal, grouped, percent } from '../../data/format.js';
+import { KINDS, layerOf, partsOf, searchQuery } from '../../trace/atlas.js';
+import { headInWords, placeOf, placesOf } from '../../trace/attention.js';
+import { decimal, grouped, percent } from '../../words/numbers.js';
 import { choosing, choosingModel, NOTHING_CHOSEN } from '../../state/state.js';
 import { button, element } from '../../ui/dom.js';
 
 /**
- * @import { AtlasFacts, AtlasHead, AtlasPlace, Findings, Match } from '../../data/atlas.js'
- * @import { Place } from '../../data/attention.js'
- * @import { Trace } from '../../data/trace.js'
+ * @import { AtlasFacts, AtlasHead, AtlasPlace, Findings, Match } from '../../trace/atlas.js'
+ * @import { Place } from '../../trace/attention.js'
+ * @import { Trace } from '../../trace/trace.js'
  * @import { Overview, ViewState } from '../../plot/figure.js'
  * @import { Handlers } from '../../ui/view_section.js'
  */

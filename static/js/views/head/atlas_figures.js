@@ -5,17 +5,18 @@
 
 import { noticeOf } from '../../api/answers.js';
 import { atlasPath } from '../../api/calls.js';
-import { tagInWords } from '../../data/atlas.js';
-import { grouped, percent, visible } from '../../data/format.js';
+import { tagInWords } from '../../trace/atlas.js';
+import { grouped, percent } from '../../words/numbers.js';
+import { visible } from '../../words/text.js';
 import { chart } from '../../plot/chart.js';
 import { css, sequential } from '../../plot/colour.js';
 import { bar } from '../../plot/marks/bar.js';
 import { isNarrow, band, linear } from '../../plot/scales.js';
 
 /**
- * @import { AtlasAsk, AtlasHead, AtlasPair } from '../../data/atlas.js'
- * @import { Place } from '../../data/attention.js'
- * @import { Ask, Trace } from '../../data/trace.js'
+ * @import { AtlasAsk, AtlasHead, AtlasPair } from '../../trace/atlas.js'
+ * @import { Place } from '../../trace/attention.js'
+ * @import { Ask, Trace } from '../../trace/trace.js'
  * @import { Figure, Frame, ViewState } from '../../plot/figure.js'
  */
 

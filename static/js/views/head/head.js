@@ -16,19 +16,12 @@ import {
   placeOf,
   tokensOf,
   weightsAt,
-} from '../../data/attention.js';
-import {
-  decimal,
-  grouped,
-  percent,
-  share,
-  signed,
-  capitalised,
-  enumerated,
-  named,
-} from '../../data/format.js';
-import { textsInWords } from '../../data/card.js';
-import { highestIn, matrixAt, rowOf } from '../../data/trace.js';
+} from '../../trace/attention.js';
+import { capitalised, enumerated } from '../../words/lists.js';
+import { decimal, grouped, percent, share, signed } from '../../words/numbers.js';
+import { named } from '../../words/tokens.js';
+import { textsInWords } from '../../trace/card.js';
+import { highestIn, matrixAt, rowOf } from '../../trace/trace.js';
 import { guessInWords, nameOfGuess, signedBars, withSign } from '../../plot/bars.js';
 import { chart } from '../../plot/chart.js';
 import { css, sequential } from '../../plot/colour.js';
@@ -41,9 +34,9 @@ import { element } from '../../ui/dom.js';
 import { asksForAtlas, ATLAS_PARTS, atlasFigure } from './atlas_figures.js';
 
 /**
- * @import { Place } from '../../data/attention.js'
- * @import { Ask, NamedArray, Trace } from '../../data/trace.js'
- * @import { Card, HeadProfile, HeadProfiles } from '../../data/card.js'
+ * @import { Place } from '../../trace/attention.js'
+ * @import { Ask, NamedArray, Trace } from '../../trace/trace.js'
+ * @import { Card, HeadProfile, HeadProfiles } from '../../trace/card.js'
  * @import { Handlers } from '../../ui/view_section.js'
  * @import { Figure, Frame, Overview, ViewCode, ViewState } from '../../plot/figure.js'
  * @import { Control } from '../../ui/controls.js'

@@ -6,8 +6,9 @@
  * The scores of the row come from its exact weights, s_j = ln w_j + logsumexp.
  */
 
-import { amount, decimal, grouped, percent, small, quoted } from '../../data/format.js';
-import { isCausal, matrixFrom } from '../../data/trace.js';
+import { amount, decimal, grouped, percent, small } from '../../words/numbers.js';
+import { quoted } from '../../words/tokens.js';
+import { isCausal, matrixFrom } from '../../trace/trace.js';
 import { chart } from '../../plot/chart.js';
 import { translucent } from '../../plot/colour.js';
 import { isNarrow, band, linear, pixels } from '../../plot/scales.js';
@@ -19,7 +20,7 @@ import { name, op, power, row, sub } from '../../ui/formula.js';
 import { panes } from '../../plot/panes.js';
 
 /**
- * @import { NamedArray, Token, Trace } from '../../data/trace.js'
+ * @import { NamedArray, Token, Trace } from '../../trace/trace.js'
  * @import { Figure, ViewState } from '../../plot/figure.js'
  * @import { Mark } from '../../plot/marks/mark.js'
  * @import { Pane } from '../../plot/panes.js'

@@ -5,7 +5,7 @@
  */
 
 import { noticeOf, MOST_NUMBERS, overviewAsk } from '../../api/answers.js';
-import { grouped } from '../../data/format.js';
+import { grouped } from '../../words/numbers.js';
 import { blockFor, blocksAsk, blocksFigure } from './blocks.js';
 import { mapFigure, statisticsOf } from './map.js';
 import {
@@ -30,7 +30,7 @@ import { choice } from '../../ui/controls.js';
 import { createMapHeads } from '../../ui/map_heads.js';
 
 /**
- * @import { Ask, Trace } from '../../data/trace.js'
+ * @import { Ask, Trace } from '../../trace/trace.js'
  * @import { Figure, ViewCode, ViewState } from '../../plot/figure.js'
  * @import { Control } from '../../ui/controls.js'
  */

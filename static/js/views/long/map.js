@@ -3,9 +3,10 @@
  * next to it: how spread a row is, how much of it is on the first token, how far it looks.
  */
 
-import { ceilingOf } from '../../data/arithmetic.js';
+import { ceilingOf } from '../../trace/arithmetic.js';
 import { tilePath } from '../../api/calls.js';
-import { amount, grouped, share, percent, positionLabels, quoted } from '../../data/format.js';
+import { amount, grouped, share, percent } from '../../words/numbers.js';
+import { positionLabels, quoted } from '../../words/tokens.js';
 import { chart } from '../../plot/chart.js';
 import { sequential } from '../../plot/colour.js';
 import { isNarrow, band, linear } from '../../plot/scales.js';
@@ -23,10 +24,10 @@ import {
   writtenOf,
 } from './subject.js';
 import { panes } from '../../plot/panes.js';
-import { structuresIn } from '../../data/map_structure.js';
+import { structuresIn } from '../../rules/map_structure.js';
 
 /**
- * @import { Ask, Matrix, NamedArray, Token, Trace } from '../../data/trace.js'
+ * @import { Ask, Matrix, NamedArray, Token, Trace } from '../../trace/trace.js'
  * @import { Figure, Frame, ViewState } from '../../plot/figure.js'
  * @import { Table } from '../../plot/chart.js'
  * @import { Box, Cell, CellCursor } from '../../plot/grid.js'

@@ -3,14 +3,14 @@
  * region counts tokens; of what is pooled, each bin has as many of them as the server's rule gives it.
  */
 
-import { tokensOf } from '../../data/attention.js';
-import { grouped } from '../../data/format.js';
-import { isCausal, layersWith, matrixAt } from '../../data/trace.js';
+import { tokensOf } from '../../trace/attention.js';
+import { grouped } from '../../words/numbers.js';
+import { isCausal, layersWith, matrixAt } from '../../trace/trace.js';
 import { deepEqual } from '../../state/state.js';
 
 /**
- * @import { Side } from '../../data/attention.js'
- * @import { Matrix, NamedArray, Token, Trace } from '../../data/trace.js'
+ * @import { Side } from '../../trace/attention.js'
+ * @import { Matrix, NamedArray, Token, Trace } from '../../trace/trace.js'
  * @import { ViewState } from '../../plot/figure.js'
  */
 

@@ -4,8 +4,9 @@
  */
 
 import { guessesIn, guessInWords, marker, wordsFor, guessChart } from '../../plot/bars.js';
-import { filled, isMask, MASK, placeInWords } from '../../data/words.js';
-import { percent, bytesInWords } from '../../data/format.js';
+import { filled, isMask, MASK, placeInWords } from '../../trace/words.js';
+import { percent } from '../../words/numbers.js';
+import { bytesInWords } from '../../words/tokens.js';
 import {
   hasTwoSides,
   isFilling,
@@ -13,13 +14,13 @@ import {
   predictingSide,
   tokensOf,
   weightsAt,
-} from '../../data/attention.js';
+} from '../../trace/attention.js';
 import { queryOf } from '../../state/state.js';
 import { asksSampled, sampledGuesses, sliders, TERMS } from '../generate/drawing.js';
 import { isWritable } from '../../ui/generation.js';
 
 /**
- * @import { Token, Trace } from '../../data/trace.js'
+ * @import { Token, Trace } from '../../trace/trace.js'
  * @import { Figure, ViewCode, ViewState } from '../../plot/figure.js'
  * @import { CellCursor } from '../../plot/grid.js'
  * @import { Guess, Words } from '../../plot/bars.js'

@@ -3,14 +3,15 @@
  * queries and keys, ALiBi and learned distances add a bias to the scores.
  */
 
-import { BASE, pairsOf } from '../../data/arithmetic.js';
-import { named, quoted, signed, tick } from '../../data/format.js';
-import { matrixAt, withoutFuture } from '../../data/trace.js';
+import { BASE, pairsOf } from '../../trace/arithmetic.js';
+import { signed, tick } from '../../words/numbers.js';
+import { named, quoted } from '../../words/tokens.js';
+import { matrixAt, withoutFuture } from '../../trace/trace.js';
 import { pairMap, positionBand, positionMap, reachOf, restOf } from './maps.js';
 
 /**
- * @import { Matrix, NamedArray, Token, Trace } from '../../data/trace.js'
- * @import { Rotation } from '../../data/card.js'
+ * @import { Matrix, NamedArray, Token, Trace } from '../../trace/trace.js'
+ * @import { Rotation } from '../../trace/card.js'
  * @import { Figure, ViewState } from '../../plot/figure.js'
  * @import { Ramp } from '../../plot/scales.js'
  * @import { Mapped, Subject } from './maps.js'

@@ -1,7 +1,7 @@
 /** Lines over positions or distances, in strips below one another, and the similarity by distance. */
 
-import { signed } from '../../data/format.js';
-import { range } from '../../data/trace.js';
+import { signed } from '../../words/numbers.js';
+import { range } from '../../trace/trace.js';
 import { chart } from '../../plot/chart.js';
 import { warm } from '../../plot/curves.js';
 import { lane } from '../../plot/marks/lane.js';

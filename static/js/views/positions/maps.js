@@ -2,16 +2,17 @@
  * Maps of positions, what their rows share, and the cosine similarity of rows.
  */
 
-import { amount, positionLabels, quoted, signed, tick } from '../../data/format.js';
-import { extent, range } from '../../data/trace.js';
+import { amount, signed, tick } from '../../words/numbers.js';
+import { positionLabels, quoted } from '../../words/tokens.js';
+import { extent, range } from '../../trace/trace.js';
 import { chart } from '../../plot/chart.js';
 import { cell } from '../../plot/marks/mark.js';
 import { band } from '../../plot/scales.js';
 import { choosing, queryOf } from '../../state/state.js';
 
 /**
- * @import { Side } from '../../data/attention.js'
- * @import { Ask, Matrix, Token, Trace } from '../../data/trace.js'
+ * @import { Side } from '../../trace/attention.js'
+ * @import { Ask, Matrix, Token, Trace } from '../../trace/trace.js'
  * @import { Chart } from '../../plot/chart.js'
  * @import { Figure, Frame, ViewState } from '../../plot/figure.js'
  * @import { Request } from '../../plot/grid.js'

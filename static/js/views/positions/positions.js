@@ -4,9 +4,10 @@
  */
 
 import { noticeOf } from '../../api/answers.js';
-import { signed, tick, quoted } from '../../data/format.js';
-import { sideOf, stackOf, stacksOf, tokensOf } from '../../data/attention.js';
-import { matrixAt, rowOf } from '../../data/trace.js';
+import { signed, tick } from '../../words/numbers.js';
+import { quoted } from '../../words/tokens.js';
+import { sideOf, stackOf, stacksOf, tokensOf } from '../../trace/attention.js';
+import { matrixAt, rowOf } from '../../trace/trace.js';
 import { createMemo } from '../../state/state.js';
 import { choice } from '../../ui/controls.js';
 import { schemeOf, WITHOUT_ENCODING } from './inside_attention.js';
@@ -17,8 +18,8 @@ import { TWINS } from './twins.js';
 import { WAVES } from './waves.js';
 
 /**
- * @import { Ask, Encoding, Matrix, NamedArray, Trace } from '../../data/trace.js'
- * @import { Card, Rotation } from '../../data/card.js'
+ * @import { Ask, Encoding, Matrix, NamedArray, Trace } from '../../trace/trace.js'
+ * @import { Card, Rotation } from '../../trace/card.js'
  * @import { Figure, ViewCode, ViewState } from '../../plot/figure.js'
  * @import { Ramp } from '../../plot/scales.js'
  * @import { Control } from '../../ui/controls.js'

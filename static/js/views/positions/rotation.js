@@ -4,9 +4,18 @@
  * pair of dimensions is a point on a circle: where it starts, its arc, and where it ends.
  */
 
-import { anglesOf, blocksOf, checked, turned, wavesOf, speedFacts } from '../../data/arithmetic.js';
-import { amount, counted, signed, small, quoted } from '../../data/format.js';
-import { matrixAt, range, rowOf } from '../../data/trace.js';
+import {
+  anglesOf,
+  blocksOf,
+  checked,
+  turned,
+  wavesOf,
+  speedFacts,
+} from '../../trace/arithmetic.js';
+import { counted } from '../../words/lists.js';
+import { amount, signed, small } from '../../words/numbers.js';
+import { quoted } from '../../words/tokens.js';
+import { matrixAt, range, rowOf } from '../../trace/trace.js';
 import { isNarrow, band } from '../../plot/scales.js';
 import { choosingModel, queryOf } from '../../state/state.js';
 import { circlesChart } from './circles.js';
@@ -15,9 +24,9 @@ import { noPairs, rotationOf, turnSites } from './inside_attention.js';
 import { chosenPairs, pairsControl } from './waves.js';
 
 /**
- * @import { Pairs } from '../../data/arithmetic.js'
- * @import { Matrix, Trace } from '../../data/trace.js'
- * @import { Rotation } from '../../data/card.js'
+ * @import { Pairs } from '../../trace/arithmetic.js'
+ * @import { Matrix, Trace } from '../../trace/trace.js'
+ * @import { Rotation } from '../../trace/card.js'
  * @import { Chart } from '../../plot/chart.js'
  * @import { Figure, ViewState } from '../../plot/figure.js'
  * @import { Meaning } from '../../plot/marks/mark.js'

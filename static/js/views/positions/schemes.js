@@ -5,15 +5,16 @@
 
 import { positionalPath, modelName } from '../../api/calls.js';
 import { noticeOf } from '../../api/answers.js';
-import { positionLabels, quoted, signed, tick } from '../../data/format.js';
-import { matrixAt, range } from '../../data/trace.js';
+import { signed, tick } from '../../words/numbers.js';
+import { positionLabels, quoted } from '../../words/tokens.js';
+import { matrixAt, range } from '../../trace/trace.js';
 import { choice, numbered } from '../../ui/controls.js';
 import { biasScale } from './inside_attention.js';
 import { dimensionMap, pairMap, positionBand, reachOf } from './maps.js';
 
 /**
- * @import { Ask, NamedArray, PositionalAsk, Trace } from '../../data/trace.js'
- * @import { Card } from '../../data/card.js'
+ * @import { Ask, NamedArray, PositionalAsk, Trace } from '../../trace/trace.js'
+ * @import { Card } from '../../trace/card.js'
  * @import { Figure, ViewState } from '../../plot/figure.js'
  * @import { Control } from '../../ui/controls.js'
  * @import { Part, Said, Subject } from './maps.js'

@@ -5,8 +5,9 @@
 
 import { modelName } from '../../api/calls.js';
 import { noticeOf } from '../../api/answers.js';
-import { amount, counted, grouped, share, tick, capitalised } from '../../data/format.js';
-import { matrixAt, range, rowOf } from '../../data/trace.js';
+import { counted, capitalised } from '../../words/lists.js';
+import { amount, grouped, share, tick } from '../../words/numbers.js';
+import { matrixAt, range, rowOf } from '../../trace/trace.js';
 import { css, sequential } from '../../plot/colour.js';
 import { curvesChart, warm } from '../../plot/curves.js';
 import { band } from '../../plot/scales.js';
@@ -15,8 +16,8 @@ import { COLUMN_SPACE, stripsChart } from './line_plots.js';
 
 /**
  * @import { Answer } from '../../api/answers.js'
- * @import { Card } from '../../data/card.js'
- * @import { Matrix, Trace } from '../../data/trace.js'
+ * @import { Card } from '../../trace/card.js'
+ * @import { Matrix, Trace } from '../../trace/trace.js'
  * @import { Figure, ViewState } from '../../plot/figure.js'
  * @import { Control } from '../../ui/controls.js'
  * @import { Part, Subject } from './maps.js'

@@ -3,17 +3,18 @@
  * that add nothing: the rotation of pairs, and the bias of the scores.
  */
 
-import { wavesOf } from '../../data/arithmetic.js';
-import { signed, small, tick, named, positionLabels, quoted } from '../../data/format.js';
-import { columnOf, matrixAt, range } from '../../data/trace.js';
+import { wavesOf } from '../../trace/arithmetic.js';
+import { signed, small, tick } from '../../words/numbers.js';
+import { named, positionLabels, quoted } from '../../words/tokens.js';
+import { columnOf, matrixAt, range } from '../../trace/trace.js';
 import { numbered } from '../../ui/controls.js';
 import { COLUMN_SPACE, distanceChart, outwards, stripsChart } from './line_plots.js';
 import { byDistance, positionBand, reachOf, restOf, similarityOf } from './maps.js';
 import { noPairs, rotationOf, turnSites, turnsOf } from './inside_attention.js';
 
 /**
- * @import { Pairs } from '../../data/arithmetic.js'
- * @import { Matrix, Token, Trace } from '../../data/trace.js'
+ * @import { Pairs } from '../../trace/arithmetic.js'
+ * @import { Matrix, Token, Trace } from '../../trace/trace.js'
  * @import { Figure, ViewState } from '../../plot/figure.js'
  * @import { Control } from '../../ui/controls.js'
  * @import { Strip } from './line_plots.js'

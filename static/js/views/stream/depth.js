@@ -2,8 +2,8 @@
  * The residual stream by depth, one row per step through the model.
  */
 
-/** @import { Card } from '../../data/card.js'
- * @import { Matrix, NamedArray } from '../../data/trace.js' */
+/** @import { Card } from '../../trace/card.js'
+ * @import { Matrix, NamedArray } from '../../trace/trace.js' */
 
 /** @typedef {Record<string, NamedArray>} StreamArrays what `residual_stream` gives */
 

@@ -6,10 +6,12 @@
 import { modelName } from '../../api/calls.js';
 import { noticeOf } from '../../api/answers.js';
 import { guessesIn, marker, guessInWords, wordsFor, guessChart } from '../../plot/bars.js';
-import { percent, bytesInWords, nameOf, shortened } from '../../data/format.js';
-import { placeInWords } from '../../data/words.js';
-import { range } from '../../data/trace.js';
-import { predictingSide, tokensOf } from '../../data/attention.js';
+import { percent } from '../../words/numbers.js';
+import { shortened } from '../../words/text.js';
+import { bytesInWords, nameOf } from '../../words/tokens.js';
+import { placeInWords } from '../../trace/words.js';
+import { range } from '../../trace/trace.js';
+import { predictingSide, tokensOf } from '../../trace/attention.js';
 import { chart } from '../../plot/chart.js';
 import { isNarrow, band } from '../../plot/scales.js';
 import { cell } from '../../plot/marks/mark.js';
@@ -17,8 +19,8 @@ import { rule, text } from '../../plot/marks/decorations.js';
 import { choosing, queryOf } from '../../state/state.js';
 
 /**
- * @import { Ask, NamedArray, Trace } from '../../data/trace.js'
- * @import { Card } from '../../data/card.js'
+ * @import { Ask, NamedArray, Trace } from '../../trace/trace.js'
+ * @import { Card } from '../../trace/card.js'
  * @import { Figure, ViewState } from '../../plot/figure.js'
  */
 

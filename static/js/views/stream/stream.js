@@ -5,9 +5,11 @@
 
 import { modelName } from '../../api/calls.js';
 import { noticeOf } from '../../api/answers.js';
-import { isFilling, sideOf, stackOf, stacksOf, tokensOf } from '../../data/attention.js';
-import { amount, signed, capitalised, named } from '../../data/format.js';
-import { columnOf, extent, valueIn } from '../../data/trace.js';
+import { isFilling, sideOf, stackOf, stacksOf, tokensOf } from '../../trace/attention.js';
+import { capitalised } from '../../words/lists.js';
+import { amount, signed } from '../../words/numbers.js';
+import { named } from '../../words/tokens.js';
+import { columnOf, extent, valueIn } from '../../trace/trace.js';
 import { isTurned, band, linear, tokenBand } from '../../plot/scales.js';
 import { chart } from '../../plot/chart.js';
 import { cell } from '../../plot/marks/mark.js';
@@ -18,8 +20,8 @@ import { lensAsks, lensFigure, lensPanels } from './lens.js';
 import { choice } from '../../ui/controls.js';
 
 /**
- * @import { Ask, Matrix, Trace } from '../../data/trace.js'
- * @import { Card } from '../../data/card.js'
+ * @import { Ask, Matrix, Trace } from '../../trace/trace.js'
+ * @import { Card } from '../../trace/card.js'
  * @import { Arrangement, Figure, ViewCode, ViewState } from '../../plot/figure.js'
  * @import { Depth, StreamArrays, Step } from './depth.js'
  */

@@ -3,14 +3,14 @@
  * attention from which a word was written.
  */
 
-import { placesOf, tokensOf, weightsAt } from '../../data/attention.js';
-import { enumerated } from '../../data/format.js';
-import { matrixAt, rowOf } from '../../data/trace.js';
-import { namedUnit, tokensIn } from '../../data/words.js';
+import { placesOf, tokensOf, weightsAt } from '../../trace/attention.js';
+import { enumerated } from '../../words/lists.js';
+import { matrixAt, rowOf } from '../../trace/trace.js';
+import { namedUnit, tokensIn } from '../../trace/words.js';
 
 /**
- * @import { Place } from '../../data/attention.js'
- * @import { Trace } from '../../data/trace.js'
+ * @import { Place } from '../../trace/attention.js'
+ * @import { Trace } from '../../trace/trace.js'
  * @import { Alignment } from './translate.js'
  */
 

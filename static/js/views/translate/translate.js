@@ -4,10 +4,11 @@
 
 import { modelName } from '../../api/calls.js';
 import { noticeOf } from '../../api/answers.js';
-import { tokensOf } from '../../data/attention.js';
-import { counted, share } from '../../data/format.js';
-import { columnOf, matrixAt, rowOf } from '../../data/trace.js';
-import { namedUnit, spread, tokensIn, unitLabels, unitOf, wordsOf } from '../../data/words.js';
+import { tokensOf } from '../../trace/attention.js';
+import { counted } from '../../words/lists.js';
+import { share } from '../../words/numbers.js';
+import { columnOf, matrixAt, rowOf } from '../../trace/trace.js';
+import { namedUnit, spread, tokensIn, unitLabels, unitOf, wordsOf } from '../../trace/words.js';
 import { chart } from '../../plot/chart.js';
 import { linesChart } from '../../plot/line_map.js';
 import { strongestOf } from '../../plot/lines.js';
@@ -17,8 +18,8 @@ import { choosingModel, NOTHING_CHOSEN } from '../../state/state.js';
 import { rowsOf, splitsIn, swapsIn } from './findings.js';
 
 /**
- * @import { Matrix, Token, Trace } from '../../data/trace.js'
- * @import { Unit } from '../../data/words.js'
+ * @import { Matrix, Token, Trace } from '../../trace/trace.js'
+ * @import { Unit } from '../../trace/words.js'
  * @import { Figure, Frame, ViewCode, ViewState } from '../../plot/figure.js'
  * @import { Cell, CellCursor, SentenceLink } from '../../plot/grid.js'
  * @import { LinesChart } from '../../plot/line_map.js'

@@ -2,13 +2,13 @@
  * A logit difference by its parts and by the saliency of each token, as rows of a chart.
  */
 
-import { nameOf, quoted } from '../../data/format.js';
-import { namedUnit, tokensIn, unitOf } from '../../data/words.js';
+import { nameOf, quoted } from '../../words/tokens.js';
+import { namedUnit, tokensIn, unitOf } from '../../trace/words.js';
 
 /**
- * @import { Card } from '../../data/card.js'
- * @import { NamedArray, Token } from '../../data/trace.js'
- * @import { Unit } from '../../data/words.js'
+ * @import { Card } from '../../trace/card.js'
+ * @import { NamedArray, Token } from '../../trace/trace.js'
+ * @import { Unit } from '../../trace/words.js'
  * @import { Bar } from '../../plot/bars.js'
  */
 

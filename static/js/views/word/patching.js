@@ -1,18 +1,20 @@
 /** Patching and saliency: the change of the logit by a changed text, part by part, as shares of it. */
 
-import { named, tokenLabels, capitalised, signed, amount } from '../../data/format.js';
-import { tokensOf, sideOf, hasTwoSides } from '../../data/attention.js';
+import { capitalised } from '../../words/lists.js';
+import { signed, amount } from '../../words/numbers.js';
+import { named, tokenLabels } from '../../words/tokens.js';
+import { tokensOf, sideOf, hasTwoSides } from '../../trace/attention.js';
 import { chart } from '../../plot/chart.js';
 import { band, isTurned } from '../../plot/scales.js';
 import { guessInWords, withSign } from '../../plot/bars.js';
-import { matrixAt, highestIn, rowOf } from '../../data/trace.js';
+import { matrixAt, highestIn, rowOf } from '../../trace/trace.js';
 import { cell } from '../../plot/marks/mark.js';
 import { comparedIn, requestOf } from './subject.js';
 
 /**
  * @import { ViewState, Figure, Frame } from '../../plot/figure.js'
- * @import { Trace, NamedArray, Token } from '../../data/trace.js'
- * @import { Side } from '../../data/attention.js'
+ * @import { Trace, NamedArray, Token } from '../../trace/trace.js'
+ * @import { Side } from '../../trace/attention.js'
  * @import { Datum } from '../../plot/marks/mark.js'
  * @import { Attribution } from './parts.js'
  */

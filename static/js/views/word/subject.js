@@ -3,15 +3,16 @@
  * server about it.
  */
 
-import { isFilling, predictingSide, tokensOf } from '../../data/attention.js';
-import { named, percent } from '../../data/format.js';
-import { guessesAt } from '../../data/prediction.js';
+import { isFilling, predictingSide, tokensOf } from '../../trace/attention.js';
+import { percent } from '../../words/numbers.js';
+import { named } from '../../words/tokens.js';
+import { guessesAt } from '../../rules/prediction.js';
 import { nameOfGuess } from '../../plot/bars.js';
 import { choosing, queryOf } from '../../state/state.js';
 import { choice, tokenOptions } from '../../ui/controls.js';
 
 /**
- * @import { Ask, Trace } from '../../data/trace.js'
+ * @import { Ask, Trace } from '../../trace/trace.js'
  * @import { ViewState } from '../../plot/figure.js'
  * @import { Control } from '../../ui/controls.js'
  * @import { Attribution } from './parts.js'

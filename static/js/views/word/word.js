@@ -4,9 +4,10 @@
  */
 
 import { noticeOf } from '../../api/answers.js';
-import { hasTwoSides, predictingSide, tokensOf } from '../../data/attention.js';
-import { percent, signed, capitalised, enumerated } from '../../data/format.js';
-import { alone, placeInWords, readableWords } from '../../data/words.js';
+import { hasTwoSides, predictingSide, tokensOf } from '../../trace/attention.js';
+import { capitalised, enumerated } from '../../words/lists.js';
+import { percent, signed } from '../../words/numbers.js';
+import { alone, placeInWords, readableWords } from '../../trace/words.js';
 import { guessInWords, nameOfGuess, signedBars, withSign, wordsFor } from '../../plot/bars.js';
 import {
   differenceOf,
@@ -33,8 +34,8 @@ import {
 import { patchingInWords, patchingFigure } from './patching.js';
 
 /**
- * @import { Side } from '../../data/attention.js'
- * @import { NamedArray, Trace } from '../../data/trace.js'
+ * @import { Side } from '../../trace/attention.js'
+ * @import { NamedArray, Trace } from '../../trace/trace.js'
  * @import { Figure, Frame, ViewCode, ViewState } from '../../plot/figure.js'
  * @import { Datum } from '../../plot/marks/mark.js'
  * @import { Patch } from '../../state/state.js'

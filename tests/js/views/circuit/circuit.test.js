@@ -1,6 +1,6 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
-import { callsOf, pythonOf } from '../../../../static/js/data/request_code.js';
+import { callsOf, pythonOf } from '../../../../static/js/api/request_code.js';
 import { circuit } from '../../../../static/js/views/circuit/circuit.js';
 import { nodesOf, unfoldedNodes } from '../../../../static/js/views/circuit/map.js';
 import { cutsIn, cutting } from '../../../../static/js/views/circuit/subject.js';

@@ -1,6 +1,6 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
-import { placesOf } from '../../../../static/js/data/attention.js';
+import { placesOf } from '../../../../static/js/trace/attention.js';
 import { entropy, spreadOf } from '../../../../static/js/views/entropy/entropy.js';
 import { FRAME, near, pairTrace, plain, sampleTrace, tensor } from '../../sample.js';
 import { assertContract, WIDTHS } from '../view_contract.js';

@@ -95,7 +95,7 @@ export const CARD = {
   },
 };
 
-/** @returns {import('../../../../static/js/data/trace.js').Trace} */
+/** @returns {import('../../../../static/js/trace/trace.js').Trace} */
 export function routedTrace() {
   const trace = sampleTrace({ isDense: true });
   return { ...trace, card: CARD, tensors: { ...trace.tensors, ...arraysOf(0), ...arraysOf(1) } };

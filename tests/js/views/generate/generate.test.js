@@ -1,6 +1,6 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
-import { curlOf, callOf } from '../../../../static/js/data/request_code.js';
+import { curlOf, callOf } from '../../../../static/js/api/request_code.js';
 import { standardsOf } from '../../../../static/js/state/state.js';
 import { VIEWS } from '../../../../static/js/views/registry.js';
 import { followedSteps, whyOver } from '../../../../static/js/ui/generation.js';

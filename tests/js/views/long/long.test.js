@@ -1,8 +1,8 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { callOf } from '../../../../static/js/data/request_code.js';
-import { ceilingOf } from '../../../../static/js/data/arithmetic.js';
+import { callOf } from '../../../../static/js/api/request_code.js';
+import { ceilingOf } from '../../../../static/js/trace/arithmetic.js';
 import { shrunk } from '../../../../static/js/ui/map_heads.js';
 import { boxAfter } from '../../../../static/js/ui/pan_zoom.js';
 import { long } from '../../../../static/js/views/long/long.js';

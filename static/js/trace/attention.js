@@ -1,0 +1,469 @@
+/**
+ * The attentions of a model: which tokens attend to which, and what each head does with this text.
+ * A model of one stack has one sentence and one attention; an encoder–decoder has two sentences, the
+ * source and the target, and three attentions. Labels and scores of heads come from the analysis
+ * `head_labels`.
+ */
+
+import { counted, capitalised } from '../words/lists.js';
+import { share } from '../words/numbers.js';
+import { layersWith } from './trace.js';
+
+/** @import { NamedArray, Token, Trace } from './trace.js' */
+
+/** @typedef {'source'|'target'} Side the text that was given, or the one that a decoder reads in addition */
+
+/**
+ * @typedef {Object} Place
+ * @property {'encoder'|'decoder'|'cross'} id
+ * @property {string} title as a choice
+ * @property {string} name in a sentence: `cross-attention`
+ * @property {'encoder'|'decoder'} stack
+ * @property {string} ending of its sites, after `layers.N.`
+ * @property {Side} rows whose tokens attend
+ * @property {Side} columns whose tokens are attended to
+ */
+
+/** @type {Omit<Place, 'rows'|'columns'>[]} */
+const ALL = [
+  { id: 'encoder', title: 'Encoder', name: 'encoder', stack: 'encoder', ending: 'self_attention' },
+  { id: 'decoder', title: 'Decoder', name: 'decoder', stack: 'decoder', ending: 'self_attention' },
+  {
+    id: 'cross',
+    title: 'Cross',
+    name: 'cross-attention',
+    stack: 'decoder',
+    ending: 'cross_attention',
+  },
+];
+
+/** Cross-attention comes first: it shows most of a translation. */
+const FIRST_CHOICE = ['cross', 'decoder', 'encoder'];
+
+/**
+ * Return the places whose attention weights a trace holds.
+ * @param {Trace} trace
+ * @returns {Place[]} in the order of the model's parts
+ */
+export function placesOf(trace) {
+  return ALL.filter(
+    ({ stack, ending }) => layersWith(trace.tensors, `${ending}.weights`, stack).length > 0,
+  ).map((place) => ({
+    ...place,
+    rows: sideOf(place.stack, trace),
+    columns: place.id === 'cross' ? 'source' : sideOf(place.stack, trace),
+  }));
+}
+
+/**
+ * @param {{where?: string}} state
+ * @param {Trace} trace
+ * @returns {Place|null} the chosen one, or the first of the order above; null if there is none
+ */
+export function placeOf({ where }, trace) {
+  const places = placesOf(trace);
+  /** @param {string|undefined} wanted */
+  const find = (wanted) => places.find(({ id }) => id === wanted);
+  return find(where) ?? FIRST_CHOICE.map(find).find(Boolean) ?? null;
+}
+
+/** The choice of an attention, as views of heads offer it. */
+export const ATTENTIONS = {
+  places: (/** @type {Trace} */ trace) => (placesOf(trace).length > 1 ? placesOf(trace) : []),
+  place: (/** @type {Trace} */ trace, /** @type {{where?: string}} */ state) =>
+    placeOf(state, trace)?.id,
+};
+
+/**
+ * Return a head in a sentence: `cross-attention, layer 1, head 0`.
+ * @param {Trace} trace
+ * @param {Place|null} place
+ * @param {number} layer
+ * @param {number} head
+ */
+export function headInWords(trace, place, layer, head) {
+  const where = place && placesOf(trace).length > 1 ? `${place.name}, ` : '';
+  return `${where}layer ${layer}, head ${head}`;
+}
+
+/**
+ * Return the weights of a place, layer by layer.
+ * @param {Pick<Place, 'stack'|'ending'>|null} place
+ * @param {Trace} trace
+ * @returns {{layer: number, site: string}[]}
+ */
+export function weightsAt(place, { tensors }) {
+  return place ? layersWith(tensors, `${place.ending}.weights`, place.stack) : [];
+}
+
+/**
+ * Return the stacks of an encoder–decoder, to choose from; of any other model there is nothing to
+ * choose.
+ * @param {Trace} trace
+ * @returns {Place[]}
+ */
+export function stacksOf(trace) {
+  return hasTwoSides(trace) ? placesOf(trace).filter(({ id }) => id !== 'cross') : [];
+}
+
+/**
+ * Return the stack that is looked at: the chosen one, or the one that predicts.
+ * @param {{where?: string}} state
+ * @param {Trace} trace
+ * @returns {'encoder'|'decoder'}
+ */
+export function stackOf({ where }, trace) {
+  if (hasTwoSides(trace)) return where === 'encoder' ? 'encoder' : 'decoder';
+  return Object.keys(trace.tensors).some((site) => site.startsWith('encoder.'))
+    ? 'encoder'
+    : 'decoder';
+}
+
+/**
+ * Return the side whose tokens a stack reads.
+ * @param {'encoder'|'decoder'} stack
+ * @param {Trace} trace
+ * @returns {Side}
+ */
+export function sideOf(stack, trace) {
+  return stack === 'decoder' && hasTwoSides(trace) ? 'target' : 'source';
+}
+
+/** @param {Trace} trace */
+export function hasTwoSides({ target_tokens: target }) {
+  return Boolean(target);
+}
+
+/**
+ * Return the side whose tokens the model predicts from.
+ * @param {Trace} trace
+ * @returns {Side}
+ */
+export function predictingSide(trace) {
+  return hasTwoSides(trace) ? 'target' : 'source';
+}
+
+/** @param {Trace} trace @param {Side} side @returns {Token[]} */
+export function tokensOf(trace, side) {
+  return side === 'target' ? (trace.target_tokens ?? []) : trace.tokens;
+}
+
+/**
+ * Return true if the model sees both ways: it predicts the token at each position, not the next.
+ * @param {{card?: {kind: string}}} trace
+ */
+export function isFilling({ card }) {
+  return card?.kind === 'encoder';
+}
+
+/** Return true for a reward model: it rates texts and predicts no token. @param {{card?: {analyses?: string[]}}} trace */
+export function isRating({ card }) {
+  return Boolean(card?.analyses?.includes('reward'));
+}
+
+/**
+ * Return true if a head of cross-attention aligns the words of both languages by the row of the word
+ * that was just written, as the card of its model says.
+ * @param {Trace} trace
+ * @param {{layer: number|null, head: number|null}} of
+ */
+export function looksUpWritten({ card }, { layer, head }) {
+  const { aligner } = card ?? {};
+  return aligner?.shift === 0 && aligner.layer === layer && aligner.head === head;
+}
+
+/**
+ * @typedef {Object} Label
+ * @property {string} id as the API names it
+ * @property {string} title
+ * @property {string} short for narrow spaces
+ * @property {string} help what its score is
+ */
+
+/**
+ * @typedef {Object} LabelledHead
+ * @property {number} layer
+ * @property {number} head
+ * @property {Label|null} label null: this trace says nothing about it
+ * @property {number|null} score between 0 and 1; null: no score reaches its threshold
+ * @property {(Label & {score: number})[]|null} profile its labels over many sentences, the highest score first; null: it was not measured
+ */
+
+/** @type {Record<string, [title: string, short: string, help: string]>} */
+const TITLES = {
+  previous: ['previous token', 'prev', 'mean weight on the token just before the query'],
+  next: ['next token', 'next', 'mean weight on the token just after the query'],
+  current: ['current token', 'self', 'mean weight on the query itself'],
+  same_token: ['same token', 'same', 'for repeated tokens: mean weight on their other occurrences'],
+  induction: [
+    'induction',
+    'ind',
+    'for repeated tokens: mean weight on the tokens that followed them before',
+  ],
+  monotonic: [
+    'monotonic',
+    'mono',
+    'how steadily the attended position advances with the query, as in translation',
+  ],
+  sink: [
+    'sink',
+    'sink',
+    'mean weight on the first token, the first word or end tokens, where idle heads put it',
+  ],
+  broad: ['broad', 'broad', 'entropy of the weights, as a share of its maximum'],
+  positional: ['positional', 'pos', 'the share of the weights that distance alone explains'],
+  punctuation: ['punctuation', 'punc', 'over many sentences: mean weight on punctuation'],
+  repetition: [
+    'induction on random tokens',
+    'rep',
+    'over repeated random tokens: mean weight on the tokens that followed them before',
+  ],
+  subject: ['subject', 'subj', 'over made sentences: mean weight of a verb on its subject'],
+  antecedent: ['antecedent', 'ante', 'over made sentences: mean weight of a pronoun on its noun'],
+  multiplicand: [
+    'multiplicand',
+    'first',
+    'over solutions: mean weight on the first factor while a partial product is written',
+  ],
+  multiplier: [
+    'multiplier',
+    'mult',
+    'over solutions: mean weight on the digit that multiplies while a partial product is written',
+  ],
+  column: [
+    'column',
+    'col',
+    'over solutions: mean weight on the digits at the same place while the sum is written',
+  ],
+  carry: [
+    'carry',
+    'carry',
+    'over solutions: mean weight on the digits one place lower while the sum is written',
+  ],
+  narrow: ['narrow', 'narr', 'how concentrated the weights are: 1 − “broad”'],
+  mixed: ['mixed', 'mix', 'no score of this head reaches its threshold in this text'],
+};
+
+/** @returns {[string, string][]} what each label means, in the words of the page */
+export function labelsExplained() {
+  return Object.values(TITLES).map(([title, , help]) => [capitalised(title), capitalised(help)]);
+}
+
+/** @typedef {{names: string[], labels: ArrayLike<number>, scores: NamedArray, queries: ArrayLike<number>}} Labelling in the API's order */
+
+/** Labels that say which keys a head looks at; the others say how its weights spread. */
+const LOOKS_AT = ['previous', 'next', 'current', 'same_token', 'induction', 'monotonic', 'sink'];
+
+/** @param {string} id @returns {Label} a label that the page has no words for keeps its name */
+export function labelOf(id) {
+  const [title, short, help] = TITLES[id] ?? [id.replaceAll('_', ' '), id.slice(0, 4), ''];
+  return { id, title, short, help };
+}
+
+/**
+ * Return the heads of a place, layer by layer.
+ * @param {Trace} trace
+ * @param {Place|null} place
+ * @returns {{layer: number, heads: LabelledHead[]}[]}
+ */
+export function labelledHeads(trace, place) {
+  return weightsAt(place, trace).map(({ layer, site }) => {
+    const labelling = labellingAt(trace, site);
+    const profiles = trace.card?.head_labels?.[pathOf(site)];
+    const heads = Array.from({ length: trace.tensors[site].shape[0] }, (_, head) => ({
+      layer,
+      head,
+      ...labelIn(labelling, head),
+      profile: profiles ? profileIn(profiles[head]) : null,
+    }));
+    return { layer, heads };
+  });
+}
+
+/** @param {string} site of weights */
+const pathOf = (site) => site.replace(/\.weights$/, '');
+
+/** @param {Record<string, number>} [scores] by label */
+function profileIn(scores = {}) {
+  return Object.entries(scores).map(([id, score]) => ({ ...labelOf(id), score }));
+}
+
+/**
+ * Return the analysis of the attention with these weights; null if it was not requested.
+ * @param {Trace} trace
+ * @param {string} site
+ * @returns {Labelling|null}
+ */
+function labellingAt({ analyses }, site) {
+  const labels = analyses.head_labels;
+  const path = pathOf(site);
+  if (!labels?.[`${path}.label`]) return null;
+  const [scores, queries] = ['label_scores', 'label_queries'].map(
+    (name) => labels[`${path}.${name}`],
+  );
+  return {
+    names: labels.labels,
+    labels: labels[`${path}.label`].data,
+    scores,
+    queries: queries.data,
+  };
+}
+
+/** @param {Labelling|null} labelling @param {number} head */
+function labelIn(labelling, head) {
+  if (!labelling) return { label: null, score: null };
+  const index = labelling.labels[head];
+  const nScores = labelling.scores.shape[1];
+  return {
+    label: labelOf(labelling.names[index]),
+    score: index < nScores ? labelling.scores.data[head * nScores + index] : null,
+  };
+}
+
+/**
+ * Return the head with the highest score for each label that says where a head looks; a label that
+ * no head carries is left out.
+ * @param {Trace} trace
+ * @param {Place|null} place
+ * @returns {(Label & {layer: number, head: number, score: number, queries: number})[]} in the API's order
+ */
+export function strongestHeads(trace, place) {
+  const layers = weightsAt(place, trace)
+    .map(({ layer, site }) => ({ layer, labelling: labellingAt(trace, site) }))
+    .flatMap(({ layer, labelling }) => (labelling ? [{ layer, labelling }] : []));
+  const names = layers[0]?.labelling.names ?? [];
+  return names.flatMap((id, index) => {
+    const best = LOOKS_AT.includes(id) ? strongest(layers, index) : null;
+    return best ? [{ ...labelOf(id), ...best }] : [];
+  });
+}
+
+/** @param {{layer: number, labelling: Labelling}[]} layers @param {number} index */
+function strongest(layers, index) {
+  /** @type {{layer: number, head: number, score: number, queries: number}|null} */
+  let best = null;
+  for (const {
+    layer,
+    labelling: { labels, scores, queries },
+  } of layers) {
+    const [nHeads, nScores] = scores.shape;
+    for (let head = 0; head < nHeads; head += 1) {
+      if (labels[head] !== index) continue;
+      const score = scores.data[head * nScores + index];
+      if (!best || score > best.score) best = { layer, head, score, queries: queries[index] };
+    }
+  }
+  return best;
+}
+
+/** The words of a label on the map, the most telling label first. @type {Record<string, string>} */
+const ROLES = {
+  subject: 'subject of the verb',
+  antecedent: 'noun of the pronoun',
+  multiplicand: 'first factor',
+  multiplier: 'digit that multiplies',
+  carry: 'carry',
+  column: 'same column',
+  monotonic: 'word for word',
+  repetition: 'repeats a phrase',
+  induction: 'repeats a phrase',
+  previous: 'token before',
+  next: 'token after',
+  same_token: 'same word',
+  punctuation: 'full stops',
+  current: 'itself',
+  positional: 'by distance',
+  sink: 'rests',
+};
+
+/**
+ * Return what a head is for, over many sentences, in a few words: its most telling label.
+ * @param {Pick<LabelledHead, 'profile'>} head
+ * @returns {string} empty if it has no label, or no profile
+ */
+export function roleOf({ profile }) {
+  const id = Object.keys(ROLES).find((role) => profile?.some((label) => label.id === role));
+  return id ? ROLES[id] : '';
+}
+
+/**
+ * Return a title without the word “token”, for narrow spaces.
+ * @param {Pick<Label, 'title'>|null} label
+ */
+export function bareTitle(label) {
+  return label?.title.replace(/ token$/, '') ?? '';
+}
+
+/** Return a head’s label in a few words: `sink 0.92`. @param {LabelledHead} head */
+export function labelInWords({ label, score }) {
+  if (!label) return '';
+  return score === null ? label.title : `${label.title} ${share(score)}`;
+}
+
+/**
+ * Return a head's labels over many sentences: `sink 0.96, punctuation 0.40`.
+ * @param {Pick<LabelledHead, 'profile'>} head
+ * @returns {string} empty if its model has no profile
+ */
+export function profileInWords({ profile }) {
+  if (!profile) return '';
+  return profile.map(({ title, score }) => `${title} ${share(score)}`).join(', ') || 'no label';
+}
+
+/**
+ * Return true if the model has a profile. Sorting by label then uses a head's first label over many
+ * sentences, not its label in this text.
+ * @param {{heads: Pick<LabelledHead, 'profile'>[]}[]} layers
+ */
+export function hasProfiles(layers) {
+  return layers.some(({ heads }) => heads.some(({ profile }) => profile));
+}
+
+/**
+ * Return the heads in the order they are looked at in: a row a layer, or, where they are sorted by
+ * label, a row a label, the highest score first.
+ * @param {{layer: number, heads: LabelledHead[]}[]} layers
+ * @param {'layer'|'label'} order
+ * @returns {{title: string, help: string, heads: LabelledHead[]}[]}
+ */
+export function arranged(layers, order) {
+  if (order === 'layer')
+    return layers.map(({ layer, heads }) => ({
+      title: String(layer),
+      help: `layer ${layer}`,
+      heads,
+    }));
+  const isProfiled = hasProfiles(layers);
+  const all = layers
+    .flatMap(({ heads }) => heads)
+    .map((head) => ({ head, ...(isProfiled ? firstOf(head) : inText(head)) }));
+  const ids = [...new Set(all.map(({ id }) => id))].sort((a, b) => rankOf(a) - rankOf(b));
+  return ids.map((id) => {
+    const entries = all.filter((entry) => entry.id === id).sort((a, b) => b.score - a.score);
+    const { title, help } = id === NO_LABEL ? UNLABELLED : labelOf(id);
+    const heads = entries.map(({ head }) => head);
+    return { title, help: `${title}, ${counted(heads.length, 'head')}: ${help}`, heads };
+  });
+}
+
+const NO_LABEL = 'no_label';
+const UNLABELLED = {
+  title: 'no label',
+  help: 'no score of these heads over many sentences reaches its threshold',
+};
+
+/** @param {LabelledHead} head */
+function firstOf({ profile }) {
+  return profile?.[0] ?? { id: NO_LABEL, score: 0 };
+}
+
+/** @param {LabelledHead} head */
+function inText({ label, score }) {
+  return { id: label?.id ?? '', score: score ?? 0 };
+}
+
+/** @param {string} id */
+function rankOf(id) {
+  const rank = Object.keys(TITLES).indexOf(id);
+  return rank < 0 ? Infinity : rank;
+}

@@ -1,0 +1,333 @@
+/**
+ * Words of a sentence: the tokens they consist of, merged into one unit of an axis, and the words
+ * that masks hide. Merging follows Clark et al. 2019, https://arxiv.org/abs/1906.04341, section 4.1:
+ * attention to a word is the sum over its pieces, attention from a word their mean, so that rows
+ * still sum to 1.
+ */
+
+import { tokensOf } from './attention.js';
+import { named, quoted, tokenLabels } from '../words/tokens.js';
+import { matrixOf } from './trace.js';
+
+/**
+ * @import { Side } from './attention.js'
+ * @import { Matrix, Token, Trace } from './trace.js'
+ */
+
+/** @typedef {Token & {first: number, last: number}} Unit tokens `first` to `last`, read as one */
+
+/** @param {Token[]} tokens @returns {Unit[]} every token as one unit */
+export function alone(tokens) {
+  return tokens.map((token, index) => ({ ...token, first: index, last: index }));
+}
+
+/**
+ * @param {Token[]} tokens
+ * @param {string} text they were cut from; offsets count code points
+ * @returns {Unit[]} neighbours that belong to one word as that word; special tokens stay single
+ */
+export function wordsOf(tokens, text) {
+  const characters = [...text];
+  /** @type {Unit[]} */
+  const units = [];
+  for (const unit of alone(tokens)) {
+    const before = units.at(-1);
+    if (before && unit.word !== null && before.word === unit.word)
+      units[units.length - 1] = joined(before, unit, characters);
+    else units.push(unit);
+  }
+  return units;
+}
+
+/**
+ * Join tokens to a word. Its text is taken from the sentence, as its pieces may be bytes.
+ * @param {Unit} before
+ * @param {Unit} unit
+ * @param {string[]} characters
+ * @returns {Unit}
+ */
+function joined(before, unit, characters) {
+  const end = Math.max(before.end, unit.end);
+  return {
+    ...before,
+    text: characters.slice(before.start, end).join(''),
+    end,
+    last: unit.last,
+    part: null,
+  };
+}
+
+const NUMBER = /^\p{N}+$/u;
+/** Scripts without spaces between words, of which a “word” is a whole clause. */
+const UNSPACED = /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]/u;
+
+/**
+ * Return true if a word is read piece by piece: the digits of a number, or letters of a script
+ * without spaces.
+ * @param {string} word
+ */
+export function isReadInPieces(word) {
+  return NUMBER.test(word.trim()) || UNSPACED.test(word);
+}
+
+/**
+ * Return the words that a reader sees: as `wordsOf`, but with words that are read in pieces left in
+ * tokens.
+ * @param {Token[]} tokens
+ * @param {string} text they were cut from
+ * @returns {Unit[]}
+ */
+export function readableWords(tokens, text) {
+  const single = alone(tokens);
+  return wordsOf(tokens, text).flatMap((unit) =>
+    isReadInPieces(unit.text) ? single.slice(unit.first, unit.last + 1) : [unit],
+  );
+}
+
+/**
+ * @param {Unit[]} units
+ * @param {number} index of a token
+ * @returns {number} of the unit that holds it; −1: it is hidden
+ */
+export function unitOf(units, index) {
+  return units.findIndex(({ first, last }) => first <= index && index <= last);
+}
+
+/**
+ * Return a value for each unit as one for each of its tokens; of tokens that are hidden there is
+ * none.
+ * @param {Unit[]} units
+ * @param {ArrayLike<number>} values
+ * @param {number} count of tokens
+ * @returns {Float64Array} NaN where a token is hidden
+ */
+export function spread(units, values, count) {
+  const byToken = new Float64Array(count).fill(NaN);
+  units.forEach(({ first, last }, index) => byToken.fill(values[index], first, last + 1));
+  return byToken;
+}
+
+/**
+ * Sum the columns and average the rows of each word. A hidden cell counts as 0; a merged cell is
+ * NaN if all of its cells are hidden.
+ * @param {Matrix} matrix by token
+ * @param {Unit[]} rows
+ * @param {Unit[]} columns
+ * @returns {Matrix} by unit
+ */
+export function merged(matrix, rows, columns) {
+  return matrixOf(rows.length, columns.length, (row, column) =>
+    mergedCell(matrix, rows[row], columns[column]),
+  );
+}
+
+/** @param {Matrix} matrix @param {Unit} row @param {Unit} column */
+function mergedCell({ columns, data }, row, column) {
+  let sum = 0;
+  let isSeen = false;
+  for (let y = row.first; y <= row.last; y += 1) {
+    for (let x = column.first; x <= column.last; x += 1) {
+      const value = data[y * columns + x];
+      if (Number.isNaN(value)) continue;
+      sum += value;
+      isSeen = true;
+    }
+  }
+  return isSeen ? sum / (row.last - row.first + 1) : NaN;
+}
+
+/** @param {Unit} unit */
+const firstOf = ({ first }) => first;
+
+/**
+ * Return the labels of an axis: names, and in a long text the index of the first token.
+ * @param {Unit[]} units
+ */
+export function unitLabels(units) {
+  return tokenLabels(units, firstOf);
+}
+
+/**
+ * Return one of them in a sentence: in quotation marks, and with its place where the name is not
+ * enough.
+ * @param {Unit[]} units
+ * @param {number} index
+ */
+export function namedUnit(units, index) {
+  return named(units, index, firstOf);
+}
+
+/**
+ * Return the place of a token in a sentence: the word that it ends, or the piece with its word.
+ * @param {Trace} trace
+ * @param {Side} side
+ * @param {number} index of the token
+ * @returns {string} `“cabinet”`, `“cabin” of “cabinet”`
+ */
+export function placeInWords(trace, side, index) {
+  const tokens = tokensOf(trace, side);
+  const units = readableWords(tokens, (side === 'target' ? trace.target : trace.text) ?? '');
+  const at = unitOf(units, index);
+  if (at < 0 || units[at].first === units[at].last) return named(tokens, index);
+  return units[at].last === index
+    ? namedUnit(units, at)
+    : `${named(tokens, index)} of ${quoted(units[at])}`;
+}
+
+/** @param {Unit} unit @returns {number|number[]} the index of its token, or of each of them */
+export function tokensIn({ first, last }) {
+  return first === last
+    ? first
+    : Array.from({ length: last - first + 1 }, (_, index) => first + index);
+}
+
+export const MASK = '[MASK]';
+const TYPED = /\[MASK\]/g;
+
+/** @param {Token} token */
+export function isMask({ is_special: isSpecial, text }) {
+  return Boolean(isSpecial) && text === MASK;
+}
+
+/**
+ * @param {string} words the state's: separated by spaces, nothing for a mask that was typed
+ * @returns {string[]}
+ */
+function wordList(words) {
+  return words.split(' ');
+}
+
+/** @param {string[]} words */
+function joinWords(words) {
+  return words.join(' ').trimEnd();
+}
+
+/**
+ * Return the word that a mask hides, if known.
+ * @param {Token[]} tokens
+ * @param {number} index of the mask
+ * @param {string} words
+ * @returns {string} '' if unknown
+ */
+export function wordBehind(tokens, index, words) {
+  return wordList(words)[masksBefore(tokens, index)] ?? '';
+}
+
+/** @param {Token[]} tokens @param {number} index */
+function masksBefore(tokens, index) {
+  return tokens.slice(0, index).filter(isMask).length;
+}
+
+/**
+ * Return the text with a word put behind a mask, or with the mask's word brought back.
+ * @param {{text: string, tokens: Token[]}} trace
+ * @param {number} index of a token of the word, or of the mask
+ * @param {string} words
+ * @returns {{text: string, words: string, query: number}|null} null if there is no word
+ */
+export function toggled(trace, index, words) {
+  const token = trace.tokens[index];
+  if (isMask(token)) {
+    const word = wordBehind(trace.tokens, index, words);
+    return word === '' ? null : filled(trace, index, spaceBefore(trace.text, token) + word, words);
+  }
+  return masked(trace, index, words);
+}
+
+/**
+ * Put a word behind a mask. A special token has no pieces, and so no word to hide.
+ * @param {{text: string, tokens: Token[]}} of
+ * @param {number} index
+ * @param {string} words
+ */
+function masked({ text, tokens }, index, words) {
+  const { word } = tokens[index];
+  const pieces = tokens.filter((token) => token.word === word && !token.is_special);
+  const characters = [...text];
+  const [start, end] = [
+    Math.min(...pieces.map((piece) => piece.start)),
+    Math.max(...pieces.map((piece) => piece.end)),
+  ];
+  const spelled = characters.slice(start, end).join('');
+  if (spelled.trim() === '' || /\s/.test(spelled.trim())) return null;
+  const list = wordList(words);
+  const before = masksBefore(tokens, index);
+  while (list.length < before) list.push('');
+  list.splice(before, 0, spelled.trim());
+  return {
+    text: replaced(
+      characters,
+      start,
+      end,
+      spelled.replace(spelled.trim(), () => MASK),
+    ),
+    words: joinWords(list),
+    query: tokens.indexOf(pieces[0]),
+  };
+}
+
+/**
+ * Return the text with a mask replaced by a piece of text.
+ * @param {{text: string, tokens: Token[]}} trace
+ * @param {number} index of the mask
+ * @param {string} piece with the space before it, if it has one
+ * @param {string} words
+ * @returns {{text: string, words: string, query: number}}
+ */
+export function filled({ text, tokens }, index, piece, words) {
+  const { start, end } = tokens[index];
+  const list = wordList(words);
+  list.splice(masksBefore(tokens, index), 1);
+  return {
+    text: replaced([...text], start, end, start === 0 ? piece.trimStart() : piece),
+    words: joinWords(list),
+    query: index,
+  };
+}
+
+/**
+ * Return the space before a mask, which the mask takes in.
+ * @param {string} text
+ * @param {Token} token
+ */
+function spaceBefore(text, { start }) {
+  return [...text][start] === ' ' ? ' ' : '';
+}
+
+/** @param {string[]} characters @param {number} start @param {number} end @param {string} piece */
+function replaced(characters, start, end, piece) {
+  return characters.slice(0, start).join('') + piece + characters.slice(end).join('');
+}
+
+/**
+ * Return the words behind the masks of a text after an edit: masks that did not change keep theirs.
+ * @param {string} before
+ * @param {string} after
+ * @param {string} words
+ * @returns {string}
+ */
+export function wordsAfter(before, after, words) {
+  const known = new Map(
+    [...before.matchAll(TYPED)].map(({ index }, mask) => [index, wordList(words)[mask] ?? '']),
+  );
+  const start = sharedLength(before, after);
+  const end = sharedLength([...before.slice(start)].reverse(), [...after.slice(start)].reverse());
+  return joinWords(
+    [...after.matchAll(TYPED)].map(({ index }) => {
+      if (index + MASK.length <= start) return known.get(index) ?? '';
+      if (index >= after.length - end) return known.get(index - after.length + before.length) ?? '';
+      return '';
+    }),
+  );
+}
+
+/**
+ * Return how far two lists begin alike.
+ * @param {ArrayLike<unknown>} a
+ * @param {ArrayLike<unknown>} b
+ */
+export function sharedLength(a, b) {
+  let length = 0;
+  while (length < Math.min(a.length, b.length) && a[length] === b[length]) length += 1;
+  return length;
+}

@@ -1,0 +1,144 @@
+/**
+ * Text as the page shows it: nothing in it is invisible or read as markup, and a long one is cut to
+ * columns of type.
+ */
+
+const NAMED = new Map([
+  ['\n', '↵'],
+  ['\t', '⇥'],
+  ['\u00a0', '⍽'],
+  ['\u3000', '□'],
+]);
+
+/** Characters that show nothing by themselves, by the name people know them by. */
+const INVISIBLE = new Map([
+  ['\u00ad', 'SHY'],
+  ['\u034f', 'CGJ'],
+  ['\u061c', 'ALM'],
+  ['\u200b', 'ZWSP'],
+  ['\u200c', 'ZWNJ'],
+  ['\u200d', 'ZWJ'],
+  ['\u200e', 'LRM'],
+  ['\u200f', 'RLM'],
+  ['\u2028', 'LS'],
+  ['\u2029', 'PS'],
+  ['\u202a', 'LRE'],
+  ['\u202b', 'RLE'],
+  ['\u202c', 'PDF'],
+  ['\u202d', 'LRO'],
+  ['\u202e', 'RLO'],
+  ['\u2060', 'WJ'],
+  ['\u2066', 'LRI'],
+  ['\u2067', 'RLI'],
+  ['\u2068', 'FSI'],
+  ['\u2069', 'PDI'],
+  ['\ufe0e', 'VS15'],
+  ['\ufe0f', 'VS16'],
+  ['\ufeff', 'BOM'],
+]);
+
+/** Joiners act on the letters or pictures next to them, so inside a longer token they stay. */
+const JOINERS = /^[\u034f\u200c\u200d\ufe0e\ufe0f]$/;
+
+export const ISOLATE = ['\u2068', '\u2069'];
+
+/**
+ * Return text with every space, break and invisible character shown: ` it\n` → `·it↵`.
+ * @param {string} text
+ * @returns {string}
+ */
+export function visible(text) {
+  const characters = [...text];
+  const isInvisible = characters.every((character) => INVISIBLE.has(character));
+  const shown = characters.map((character) => visibleCharacter(character, isInvisible)).join('');
+  return /^\p{M}/u.test(shown) ? `◌${shown}` : shown;
+}
+
+/** @param {string} character @param {boolean} isInvisible the whole token is */
+function visibleCharacter(character, isInvisible) {
+  if (character === ' ') return '·';
+  if (NAMED.has(character)) return NAMED.get(character);
+  if (INVISIBLE.has(character))
+    return JOINERS.test(character) && !isInvisible ? character : `‹${INVISIBLE.get(character)}›`;
+  const code = character.codePointAt(0) ?? 0;
+  if (code < 0x20 || (code >= 0x7f && code < 0xa0))
+    return `‹U+${code.toString(16).toUpperCase().padStart(4, '0')}›`;
+  return character;
+}
+
+/**
+ * Return a text on one line, with nothing in it that cannot be seen but its spaces.
+ * @param {string} text
+ */
+export function visibleLine(text) {
+  return text
+    .split(' ')
+    .map((part) => (part === '' ? '' : visible(part)))
+    .join(' ');
+}
+
+/**
+ * Return a text on one line in quotation marks; in single ones if it holds double ones itself.
+ * @param {string} text
+ */
+export function quotedLine(text) {
+  const line = visibleLine(text);
+  return /["“”]/.test(line) ? `‘${line}’` : `“${line}”`;
+}
+
+/**
+ * Escape a text for Plotly, which reads HTML in every label: a token must never become a tag.
+ * @param {string} text
+ */
+export function escapeForPlotly(text) {
+  return text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;');
+}
+
+/**
+ * Return how many columns of type a text takes: an ideograph or an emoji takes two.
+ * @param {string} text
+ */
+export function columnsOf(text) {
+  let columns = 0;
+  for (const character of text) columns += columnsOfCharacter(character);
+  return columns;
+}
+
+/** @param {string} character */
+function columnsOfCharacter(character) {
+  if (/\p{M}|[\u200b-\u200f\u2060-\u2069\ufe0e\ufe0f]/u.test(character)) return 0;
+  return /\p{Emoji_Presentation}|[\u1100-\u115f\u2e80-\u9fff\uac00-\ud7a3\uf900-\ufaff\uff00-\uff60]|[\u{20000}-\u{3ffff}]/u.test(
+    character,
+  )
+    ? 2
+    : 1;
+}
+
+/**
+ * @param {string} text
+ * @param {number} columns
+ * @returns {string} the text, or as much of it as fits with an ellipsis
+ */
+export function shortened(text, columns) {
+  if (columnsOf(text) <= columns) return text;
+  let kept = '';
+  for (const character of text) {
+    if (columnsOf(kept + character) > columns - 1) break;
+    kept += character;
+  }
+  return `${kept}…`;
+}
+
+/**
+ * Return the direction the text reads in, by its first letter that has one.
+ * @param {string} text
+ * @returns {'ltr'|'rtl'}
+ */
+export function directionOf(text) {
+  const letter = text.match(/\p{L}/u)?.[0] ?? '';
+  return /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]|[\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u.test(
+    letter,
+  )
+    ? 'rtl'
+    : 'ltr';
+}

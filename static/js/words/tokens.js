@@ -1,0 +1,168 @@
+/** Names of tokens: on an axis, in a sentence, and of pieces of a character by their character. */
+
+import { directionOf, ISOLATE, visible } from './text.js';
+
+/** @import { Token } from '../trace/trace.js' */
+
+/**
+ * Return a token's name on an axis: `it`; a token of only spaces keeps them visible, a piece of a
+ * character is told by the character: `é 1/2`.
+ * @param {Pick<Token, 'text'|'part'>} token
+ * @returns {string}
+ */
+export function nameOf({ text, part }) {
+  if (part) return `${upright(visible(part.whole))} ${shortByteRangeOf(part)}`;
+  const bare = text.trim();
+  return visible(bare === '' ? text : bare);
+}
+
+/** @typedef {(token: any, index: number) => number} PlaceOf which token of its text it is, if not the one of its index */
+
+/** @type {PlaceOf} */
+const byIndex = (_, index) => index;
+
+/**
+ * Return tokens with their positions: `8 dog`.
+ * @param {Token[]} tokens
+ * @param {PlaceOf} [placeOf]
+ */
+export function positionLabels(tokens, placeOf = byIndex) {
+  return tokens.map((token, index) => `${placeOf(token, index)} ${nameOf(token)}`);
+}
+
+const NAMED_ALONE = 40;
+
+/**
+ * Return the tokens’ names, as an axis lists them. Of a long text it labels a few, so there they
+ * are numbered.
+ * @param {Token[]} tokens
+ * @param {PlaceOf} [placeOf]
+ */
+export function tokenLabels(tokens, placeOf = byIndex) {
+  return tokens.length > NAMED_ALONE ? positionLabels(tokens, placeOf) : tokens.map(nameOf);
+}
+
+/**
+ * A letter that reads right to left would draw the numbers next to it on its other side.
+ * @param {string} letter
+ */
+function upright(letter) {
+  return directionOf(letter) === 'rtl' ? ISOLATE.join(letter) : letter;
+}
+
+/**
+ * Return the name in a sentence, in quotation marks that keep it from turning the sentence right to
+ * left.
+ * @param {Token} token
+ */
+export function quoted(token) {
+  const { part } = token;
+  return part ? `${inQuotes(visible(part.whole))} (${byteRangeOf(part)})` : inQuotes(nameOf(token));
+}
+
+/** @param {string} name */
+function inQuotes(name) {
+  return `“${ISOLATE[0]}${name}${ISOLATE[1]}”`;
+}
+
+/**
+ * Name one token of a sentence by its name in quotation marks, and by its place where the name is
+ * not enough.
+ * @param {Token[]} tokens
+ * @param {number} index
+ * @param {PlaceOf} [placeOf]
+ */
+export function named(tokens, index, placeOf = byIndex) {
+  const name = nameOf(tokens[index]);
+  const isRepeated = tokens.some((token, at) => at !== index && nameOf(token) === name);
+  return isRepeated
+    ? `${quoted(tokens[index])} at ${placeOf(tokens[index], index)}`
+    : quoted(tokens[index]);
+}
+
+const BYTE = /\\x[0-9a-f]{2}/gi;
+
+/**
+ * The place of a token among the bytes of a character.
+ * @typedef {Object} Part
+ * @property {string} whole the character
+ * @property {number} from its first byte here, counted from 1
+ * @property {number} to its last byte here
+ * @property {number} of how many bytes the character has
+ */
+
+/**
+ * @param {Token[]} tokens offsets count code points
+ * @param {string} text the whole text
+ * @returns {(Part|null)[]} for each token; null if it is not a piece of a character
+ */
+export function partsOf(tokens, text) {
+  const characters = [...text];
+  const parts = new Array(tokens.length).fill(null);
+  for (const { first, last, start, end } of groupsOf(tokens, characters)) {
+    const counts = tokens.slice(first, last + 1).map(bytesOf);
+    const of = counts.reduce((sum, count) => sum + count, 0);
+    const spelled = characters.slice(start, end).join('');
+    const whole = spelled.replace(/^ (?=.)/u, '');
+    let to = 0;
+    counts.forEach((count, index) => {
+      parts[first + index] = { whole, from: to + 1, to: to + count, of };
+      to += count;
+    });
+  }
+  return parts;
+}
+
+/**
+ * Group neighbouring pieces whose offsets overlap: they spell the same character.
+ * @param {Token[]} tokens
+ * @param {string[]} characters
+ */
+function groupsOf(tokens, characters) {
+  /** @type {{first: number, last: number, start: number, end: number}[]} */
+  const groups = [];
+  tokens.forEach((token, index) => {
+    if (!isPiece(token, characters)) return;
+    const group = groups.at(-1);
+    if (group?.last === index - 1 && token.start < group.end) {
+      group.last = index;
+      group.end = Math.max(group.end, token.end);
+    } else groups.push({ first: index, last: index, start: token.start, end: token.end });
+  });
+  return groups;
+}
+
+/**
+ * A byte is written `\xe7`; a text may contain that literally.
+ * @param {Token} token
+ * @param {string[]} characters
+ */
+function isPiece({ text, start, end, is_special: isSpecial }, characters) {
+  return !isSpecial && bytesOf({ text }) > 0 && characters.slice(start, end).join('') !== text;
+}
+
+/** @param {{text: string}} of */
+function bytesOf({ text }) {
+  return text.match(BYTE)?.length ?? 0;
+}
+
+/**
+ * Return a token that consists of bytes only, of a character not complete yet.
+ * @param {string} text of the token
+ * @returns {string|null} `byte e7`, `bytes f0 9f`; null for any other token
+ */
+export function bytesInWords(text) {
+  if (!/^ ?(\\x[0-9a-f]{2})+$/i.test(text)) return null;
+  const digits = (text.match(BYTE) ?? []).map((byte) => byte.slice(2));
+  return `${digits.length === 1 ? 'byte' : 'bytes'} ${digits.join(' ')}`;
+}
+
+/** @param {Part} part @returns {string} `byte 2 of 3`, `bytes 1–2 of 3` */
+export function byteRangeOf({ from, to, of }) {
+  return from === to ? `byte ${from} of ${of}` : `bytes ${from}–${to} of ${of}`;
+}
+
+/** @param {Part} part @returns {string} `2/3`, `1–2/3` */
+function shortByteRangeOf({ from, to, of }) {
+  return from === to ? `${from}/${of}` : `${from}–${to}/${of}`;
+}

@@ -1,0 +1,196 @@
+import { deepEqual, doesNotMatch, equal, ok } from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  anglesOf,
+  chainSteps,
+  checked,
+  divergence,
+  entropyOf,
+  frequencies,
+  softmax,
+  softmaxSteps,
+  totalVariation,
+  turned,
+} from '../../../static/js/trace/arithmetic.js';
+import { highestIn } from '../../../static/js/trace/trace.js';
+import { counted } from '../../../static/js/words/lists.js';
+import { amount, percent, share, signed, small, tick } from '../../../static/js/words/numbers.js';
+import { exact } from '../../../static/js/ui/exports.js';
+import { rounded } from '../../../static/js/ui/model_card.js';
+import { near } from '../sample.js';
+
+test('an amount has the digits that count', () => {
+  deepEqual(
+    [123.4, -4.567, 0.0018349, 0, 1234].map((value) => amount(value)),
+    ['123', '−4.57', '0.00183', '0', '1230'],
+  );
+  equal(amount(123.45, 4), '123.5');
+});
+
+test('an exact 0 is written 0, a tiny number is not', () => {
+  for (const digits of [2, 3, 4]) equal(share(0, digits), '0');
+  equal(share(0.0001), '<0.001');
+  equal(share(0.00004, 4), '<0.0001');
+  equal(percent(0), '0 %');
+  equal(percent(0.0001), '<0.1 %');
+  equal(signed(0, 4), '0');
+  equal(signed(0.00001, 4), '<0.0001');
+  equal(signed(-0.00001, 4), '>−0.0001');
+});
+
+test('no number is written as a 0 with digits', () => {
+  for (let value = 0; value < 0.01; value += 1e-5)
+    doesNotMatch(
+      `${share(value)} ${share(value, 4)} ${percent(value)} ${signed(-value)}`,
+      /(^|[ −])0\.0+( |$)/,
+    );
+});
+
+test('a tick has no more digits than it needs', () => {
+  deepEqual([0.6, 0.1 + 0.2, -1, 0.9250001, 0].map(tick), ['0.6', '0.3', '−1', '0.925', '0']);
+});
+
+test('percentages, counts and sizes read as words do', () => {
+  equal(percent(0.1234), '12.3 %');
+  equal(percent(0.1234, 0), '12 %');
+  equal(rounded(6_122_880), '6.1 million');
+  equal(rounded(950_000), '950 thousand');
+  equal(rounded(31), '31');
+  equal(rounded(1_803), '1,803');
+  equal(counted(1, 'token'), '1 token');
+  equal(counted(0, 'token'), '0 tokens');
+  equal(counted(1_803, 'token'), '1,803 tokens');
+});
+
+test('an exact number has the digits that give it back, and no more', () => {
+  equal(exact(Math.fround(0.1)), '0.1');
+  equal(exact(Math.fround(4.39e-6)), '0.00000439');
+  for (const value of [
+    0,
+    1,
+    -2.5,
+    Math.fround(1 / 3),
+    Math.fround(Math.PI),
+    2 ** -149,
+    Math.fround(3e38),
+  ]) {
+    equal(Math.fround(Number(exact(value))), value);
+    ok(exact(value).length <= String(value).length);
+  }
+  equal(exact(0.1), '0.1', 'a float64 stays as it is');
+});
+
+test('a tiny difference is written as a power of ten', () => {
+  equal(small(0), '0');
+  equal(small(0.25), '0.250');
+  equal(small(4.2e-8), '4.2·10⁻⁸');
+  equal(small(1.26e-12), '1.3·10⁻¹²');
+});
+
+test('the highest value skips hidden cells, and the first of equals wins', () => {
+  equal(highestIn([NaN, 0.2, 0.7, 0.7]), 2);
+  equal(highestIn([0.7, NaN, 0.2]), 0);
+  equal(highestIn([NaN, NaN]), 0);
+});
+
+test('softmax sums to 1 and overflows nowhere', () => {
+  const found = softmax([1000, 1000 + Math.log(3)]);
+  near(found[0], 0.25);
+  near(found[1], 0.75);
+});
+
+test('a hidden score gets no weight, and the steps of a softmax are those of its formula', () => {
+  const { weights, total, greatest } = softmaxSteps(Float64Array.of(2000, 2001, -Infinity));
+  equal(greatest, 2001);
+  near(total, 1 + Math.exp(-1));
+  near(weights[1], 1 / (1 + Math.exp(-1)));
+  equal(weights[2], 0);
+});
+
+test('entropy is 0 for one certain outcome and log n for even ones, in nats or bits', () => {
+  equal(entropyOf([0, 1, 0]), 0);
+  near(entropyOf([0.25, 0.25, 0.25, 0.25]), 2);
+  near(entropyOf([0.5, 0.25, 0.25]), 1.5);
+});
+
+test('the distance is the probability that moved', () => {
+  near(totalVariation([0.5, 0.5, 0], [0.2, 0.5, 0.3]), 0.3);
+  equal(totalVariation([0.5, 0.5], [0.5, 0.5]), 0);
+  equal(totalVariation([1, 0], [0, 1]), 1);
+});
+
+test('the divergence counts bits', () => {
+  near(divergence([1, 0], [0.25, 0.75]), 2);
+  equal(divergence([0.5, 0.5], [0.5, 0.5]), 0);
+  equal(divergence([0.5, 0.5], [1, 0]), Infinity);
+});
+
+const WIDTH = 8;
+const close = (found, expected, within = 1e-12) => {
+  equal(found.length, expected.length);
+  found.forEach((value, index) => near(value, expected[index], within));
+};
+
+/** PE(p) by the paper's formula, in float32 as a model sends it. */
+const encodingAt = (position, width = WIDTH) =>
+  Float32Array.from({ length: width }, (_, dimension) => {
+    const angle = position / 10000 ** ((2 * Math.floor(dimension / 2)) / width);
+    return dimension % 2 === 0 ? Math.sin(angle) : Math.cos(angle);
+  });
+const matrixOf = (rows) => ({
+  rows: rows.length,
+  columns: rows[0].length,
+  data: Float64Array.from(rows.flatMap((row) => [...row])),
+});
+
+test('frequencies fall from 1 by the paper’s formula', () => {
+  close([...frequencies(8)], [1, 0.1, 0.01, 0.001]);
+  close([...frequencies(2)], [1]);
+  equal(frequencies(1).length, 0);
+  equal(frequencies(5).length, 2);
+});
+
+for (const shift of [1, 3, 40, 255]) {
+  test(`R(${shift}) carries every PE(p) to PE(p + ${shift}), to 1e-6`, () => {
+    for (const position of [0, 1, 17, 200]) {
+      close(
+        [...turned(encodingAt(position), anglesOf(shift, frequencies(WIDTH)))],
+        [...encodingAt(position + shift)],
+        1e-6,
+      );
+    }
+  });
+}
+
+test('all row pairs at the shift are compared, and one wrong number is found', () => {
+  const rows = Array.from({ length: 12 }, (_, position) => encodingAt(position));
+  const angles = anglesOf(5, frequencies(WIDTH));
+  const right = checked(matrixOf(rows), matrixOf(rows), { shift: 5, angles: () => angles });
+  equal(right.count, 7);
+  ok(right.greatest < 1e-6);
+  rows[9][5] += 0.25;
+  const wrong = checked(matrixOf(rows), matrixOf(rows), { shift: 5, angles: () => angles });
+  ok(Math.abs(wrong.greatest - 0.25) < 1e-6);
+});
+
+test('a step of a calculation is right if its side has the value of the side before', () => {
+  const marks = (text, isEnded = true) =>
+    chainSteps(text, isEnded).map(({ text: side, isRight }) => [side, isRight]);
+  deepEqual(marks('47*23=47*20+47*3=940+141=1081'), [
+    ['47*20+47*3', true],
+    ['940+141', true],
+    ['1081', true],
+  ]);
+  deepEqual(marks('47*23=940+131=1081'), [
+    ['940+131', false],
+    ['1081', false],
+  ]);
+  deepEqual(marks('47*23=940+14', false), []);
+  deepEqual(marks('47*23=940+141=10', false), [['940+141', true]]);
+  deepEqual(marks('47*23=940+=940'), [
+    ['940+', false],
+    ['940', false],
+  ]);
+  deepEqual(marks('The cat = the dog'), []);
+  deepEqual(marks('47*23'), []);
+});

@@ -1,0 +1,148 @@
+import { deepEqual, equal, ok } from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  arranged,
+  bareTitle,
+  isFilling,
+  labelInWords,
+  labelledHeads,
+  labelOf,
+  placeOf,
+  placesOf,
+  predictingSide,
+  profileInWords,
+  sideOf,
+  stackOf,
+} from '../../../static/js/trace/attention.js';
+import { rankedByPair } from '../../../static/js/ui/heads_block.js';
+import { fillTrace, headLabels, LABELS, pairTrace, sampleTrace } from '../sample.js';
+
+test('a model has the places whose weights its trace holds', () => {
+  const ids = (trace) => placesOf(trace).map(({ id }) => id);
+  deepEqual(
+    [ids(sampleTrace()), ids(fillTrace()), ids(pairTrace())],
+    [['decoder'], ['encoder'], ['encoder', 'decoder', 'cross']],
+  );
+  equal(placeOf({ where: '' }, { ...sampleTrace(), tensors: {} }), null);
+});
+
+test('a translator shows cross-attention by default', () => {
+  equal(placeOf({ where: '' }, pairTrace()).id, 'cross');
+  equal(placeOf({ where: 'encoder' }, pairTrace()).id, 'encoder');
+  equal(placeOf({ where: 'cross' }, sampleTrace()).id, 'decoder');
+});
+
+test('each stack reads its side, and the last one predicts', () => {
+  const [pair, fill, decoder] = [pairTrace(), fillTrace(), sampleTrace()];
+  deepEqual([sideOf('encoder', pair), sideOf('decoder', pair)], ['source', 'target']);
+  equal(sideOf('decoder', decoder), 'source');
+  deepEqual([predictingSide(pair), predictingSide(fill)], ['target', 'source']);
+  const stacks = [stackOf({ where: '' }, fill), stackOf({ where: 'encoder' }, decoder)];
+  deepEqual(stacks, ['encoder', 'decoder']);
+  deepEqual([fill, pair, decoder].map(isFilling), [true, false, false]);
+});
+
+const FOUND = {
+  'decoder.layers.0.self_attention': [
+    { label: 'previous', scores: { previous: 0.9, sink: 0.1 } },
+    { label: 'sink', scores: { previous: 0.1, sink: 0.6 } },
+  ],
+  'decoder.layers.1.self_attention': [
+    { label: 'sink', scores: { sink: 0.8, induction: 0.5 } },
+    { label: 'mixed', scores: { previous: 0.2, current: 0.3, broad: 0.8 } },
+  ],
+};
+
+function labelled(queries) {
+  const trace = sampleTrace();
+  return { ...trace, analyses: { ...trace.analyses, head_labels: headLabels(FOUND, queries) } };
+}
+
+const placeIn = (trace, where = '') => placeOf({ where }, trace);
+const headsOf = (trace) => labelledHeads(trace, placeIn(trace));
+
+test('each head has the label that the API gives it, with its score', () => {
+  const said = headsOf(labelled()).map(({ heads }) => heads.map((head) => labelInWords(head)));
+  deepEqual(said, [
+    ['previous token 0.900', 'sink 0.600'],
+    ['sink 0.800', 'mixed'],
+  ]);
+});
+
+test('the labels of a profile stand apart from the label in the text', () => {
+  const trace = labelled();
+  const path = 'decoder.layers.0.self_attention';
+  const card = { ...trace.card, head_labels: { [path]: [{ sink: 0.96, repetition: 0.81 }, {}] } };
+  const [first, second] = headsOf({ ...trace, card });
+  deepEqual(
+    first.heads.map((head) => [labelInWords(head), profileInWords(head)]),
+    [
+      ['previous token 0.900', 'sink 0.960, induction on random tokens 0.810'],
+      ['sink 0.600', 'no label'],
+    ],
+  );
+  equal(second.heads[0].profile, null, 'an attention that was not measured');
+  equal(profileInWords(headsOf(trace)[0].heads[0]), '');
+});
+
+test('every label of the API has words on the page, and another keeps its name', () => {
+  for (const id of LABELS) ok(labelOf(id).help.length > 10 && labelOf(id).short.length <= 5, id);
+  deepEqual(labelOf('name_mover'), {
+    id: 'name_mover',
+    title: 'name mover',
+    short: 'name',
+    help: '',
+  });
+  deepEqual(
+    [bareTitle(labelOf('previous')), bareTitle(labelOf('sink')), bareTitle(null)],
+    ['previous', 'sink', ''],
+  );
+});
+
+test('rows are layers, or labels with their highest scores first', () => {
+  const heads = headsOf(labelled());
+  const names = (rows) =>
+    rows.map(({ title, heads: of }) => [title, of.map(({ layer, head }) => `${layer}.${head}`)]);
+  deepEqual(names(arranged(heads, 'layer')), [
+    ['0', ['0.0', '0.1']],
+    ['1', ['1.0', '1.1']],
+  ]);
+  deepEqual(names(arranged(heads, 'label')), [
+    ['previous token', ['0.0']],
+    ['sink', ['1.0', '0.1']],
+    ['mixed', ['1.1']],
+  ]);
+});
+
+test('a model with a profile has its heads sorted by the first label over many sentences', () => {
+  const trace = labelled();
+  const paths = [0, 1].map((layer) => `decoder.layers.${layer}.self_attention`);
+  const card = {
+    ...trace.card,
+    head_labels: {
+      [paths[0]]: [{ sink: 0.96, previous: 0.81 }, {}],
+      [paths[1]]: [{ previous: 0.7 }, { sink: 0.99 }],
+    },
+  };
+  const rows = arranged(headsOf({ ...trace, card }), 'label');
+  deepEqual(
+    rows.map(({ title, heads }) => [title, heads.map(({ layer, head }) => `${layer}.${head}`)]),
+    [
+      ['previous token', ['1.0']],
+      ['sink', ['1.1', '0.0']],
+      ['no label', ['0.1']],
+    ],
+  );
+  ok(rows[2].help.includes('over many sentences'));
+});
+
+test('heads are ranked by their weight from one token to another', () => {
+  const trace = sampleTrace();
+  const ranked = rankedByPair(trace, placeOf({}, trace), 3, 1);
+  equal(ranked.length, 4);
+  for (const { layer, head, weight } of ranked) {
+    const { data, shape, scale } = trace.tensors[`decoder.layers.${layer}.self_attention.weights`];
+    equal(weight, data[(head * shape[1] + 3) * shape[2] + 1] * scale);
+  }
+  ok(ranked.every(({ weight }, at) => at === 0 || weight <= ranked[at - 1].weight));
+});

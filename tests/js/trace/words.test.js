@@ -1,0 +1,153 @@
+import { deepEqual, equal } from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  alone,
+  filled,
+  merged,
+  spread,
+  toggled,
+  wordsAfter,
+  wordsOf,
+} from '../../../static/js/trace/words.js';
+import { FILL_TEXT, fillTrace } from '../sample.js';
+
+const token = (text, start, word, more = {}) => ({
+  id: 1,
+  text,
+  start,
+  end: start + [...text].length,
+  word,
+  is_special: word === null,
+  ...more,
+});
+const TEXT = 'un tired hen';
+const TOKENS = [
+  { id: 0, text: '<s>', start: 0, end: 0, word: null, is_special: true },
+  token('un', 0, 0),
+  token(' tir', 2, 1),
+  token('ed', 6, 1),
+  token(' h', 8, 2),
+  token('e', 10, 2),
+  token('n', 11, 2),
+];
+
+test('pieces of one word are read as that word, and a special token stays alone', () => {
+  const words = wordsOf(TOKENS, TEXT);
+  deepEqual(
+    words.map(({ text, first, last }) => [text, first, last]),
+    [
+      ['<s>', 0, 0],
+      ['un', 1, 1],
+      [' tired', 2, 3],
+      [' hen', 4, 6],
+    ],
+  );
+  deepEqual(
+    words.map((word) => word.is_special),
+    [true, false, false, false],
+  );
+});
+
+test('the bytes of a letter are the letter, wherever its characters lie in the text', () => {
+  const bytes = [
+    token('\\xf0\\x9f', 2, 0, { start: 2, end: 3, part: { whole: '🐭' } }),
+    token('\\x90\\xad', 2, 0, { start: 2, end: 3, part: { whole: '🐭' } }),
+  ];
+  const [word] = wordsOf(bytes, '🐱 🐭');
+  deepEqual([word.text, word.part, word.first, word.last], ['🐭', null, 0, 1]);
+});
+
+test('a word is hidden only if it is hidden from all pieces', () => {
+  const matrix = {
+    rows: 3,
+    columns: 3,
+    data: Float64Array.of(1, NaN, NaN, 0.4, 0.6, NaN, 0.2, 0.3, 0.5),
+  };
+  const words = [
+    { first: 0, last: 0 },
+    { first: 1, last: 2 },
+  ];
+  deepEqual(
+    [...merged(matrix, words, words).data].map((value) => Number(value.toFixed(12))),
+    [1, NaN, 0.3, 0.7],
+  );
+});
+
+test('a word’s value is that of each of its pieces', () => {
+  const words = wordsOf(TOKENS, TEXT).slice(1);
+  deepEqual([...spread(words, [1, 2, 3], TOKENS.length)], [NaN, 1, 2, 2, 3, 3, 3]);
+  deepEqual(
+    alone(TOKENS)
+      .map(({ first, last }) => [first, last])
+      .slice(0, 2),
+    [
+      [0, 0],
+      [1, 1],
+    ],
+  );
+});
+
+const tokenAt = (text, start, word) => ({
+  id: 1,
+  text,
+  start,
+  end: start + [...text].length,
+  word,
+  is_special: false,
+});
+const mask = (start, end) => ({ id: 2, text: '[MASK]', start, end, word: null, is_special: true });
+const START = { id: 0, text: '<s>', start: 0, end: 0, word: null, is_special: true };
+
+test('a word gives way to a mask, with the space before it kept', () => {
+  const trace = {
+    text: 'a man sings',
+    tokens: [START, tokenAt('a', 0, 0), tokenAt(' man', 1, 1), tokenAt(' sings', 5, 2)],
+  };
+  deepEqual(toggled(trace, 2, ''), { text: 'a [MASK] sings', words: 'man', query: 2 });
+  deepEqual(toggled(trace, 1, ''), { text: '[MASK] man sings', words: 'a', query: 1 });
+});
+
+test('a word of several pieces goes as a whole, whichever piece is pressed', () => {
+  const trace = {
+    text: '👩 guitars!',
+    tokens: [
+      START,
+      tokenAt('👩', 0, 0),
+      tokenAt(' guit', 1, 1),
+      tokenAt('ars', 6, 1),
+      tokenAt('!', 9, 2),
+    ],
+  };
+  for (const piece of [2, 3])
+    deepEqual(toggled(trace, piece, ''), { text: '👩 [MASK]!', words: 'guitars', query: 2 });
+});
+
+test('pressing a mask brings its own word back', () => {
+  const text = '[MASK] man [MASK] songs';
+  const tokens = [START, mask(0, 6), tokenAt(' man', 6, 0), mask(10, 17), tokenAt(' songs', 17, 1)];
+  deepEqual(toggled({ text, tokens }, 3, 'The sings'), {
+    text: '[MASK] man sings songs',
+    words: 'The',
+    query: 3,
+  });
+  deepEqual(toggled({ text, tokens }, 1, 'The sings'), {
+    text: 'The man [MASK] songs',
+    words: 'sings',
+    query: 1,
+  });
+});
+
+test('a guess takes the place of the mask, with or without a space', () => {
+  const trace = fillTrace();
+  deepEqual(filled(trace, 2, ' ran', ''), { text: 'it ran <b> it', words: '', query: 2 });
+  equal(filled(trace, 2, 's', '').text, 'its <b> it');
+});
+
+test('after editing, masks that were left alone keep their words', () => {
+  equal(wordsAfter(FILL_TEXT, `${FILL_TEXT} again`, 'saw'), 'saw');
+  equal(wordsAfter(FILL_TEXT, `So ${FILL_TEXT}`, 'saw'), 'saw');
+  equal(wordsAfter('a [MASK] b [MASK]', 'a [MASK]', 'x y'), 'x');
+  equal(wordsAfter('a [MASK]', 'a [MASK] and [MASK]', 'x'), 'x');
+  equal(wordsAfter('a [MASK]', 'quite different', 'x'), '');
+  equal(wordsAfter('', 'a [MASK]', ''), '');
+});

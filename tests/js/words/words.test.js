@@ -1,0 +1,102 @@
+import { deepEqual, equal, ok } from 'node:assert/strict';
+import { test } from 'node:test';
+import { asSentence } from '../../../static/js/words/lists.js';
+import { columnsOf, escapeForPlotly, shortened, visible } from '../../../static/js/words/text.js';
+import { byteRangeOf, nameOf, partsOf, quoted } from '../../../static/js/words/tokens.js';
+import { slugOf } from '../../../static/js/ui/exports.js';
+
+test('invisible characters are shown by a symbol, a name or their code point', () => {
+  equal(visible(' it'), '·it');
+  equal(visible('a\n\t'), 'a↵⇥');
+  equal(visible('\u00a0'), '⍽');
+  for (const code of ['0000', '0005', '000D', '001F', '007F', '009F'])
+    equal(visible(String.fromCodePoint(parseInt(code, 16))), `‹U+${code}›`);
+  equal(visible('\u0085'), '‹U+0085›');
+  equal(visible('\u202eabc'), '‹RLO›abc');
+  equal(visible('\u200b'), '‹ZWSP›');
+});
+
+test('joiners do their work inside a token and are named when alone', () => {
+  equal(visible('👩\u200d🚀'), '👩\u200d🚀');
+  equal(visible('\u200d'), '‹ZWJ›');
+  equal(visible('\ufe0f'), '‹VS16›');
+});
+
+test('a file is named by the first words of its text', () => {
+  equal(slugOf('Doctor Mouse sat down, by the river.'), 'doctor-mouse-sat-down-by-the');
+  equal(slugOf('../Le garçon n’a “pas” 3 €'), 'le-garçon-n-a-pas-3');
+  equal(slugOf('… ?'), '');
+  ok(slugOf('a'.repeat(500)).length <= 60);
+});
+
+test('a name is the token without its space, unless space is all there is', () => {
+  equal(nameOf({ text: ' it' }), 'it');
+  equal(nameOf({ text: '  ' }), '··');
+  equal(nameOf({ text: '\n' }), '↵');
+  equal(quoted({ text: ' it' }), '“\u2068it\u2069”');
+});
+
+test('a clause becomes a sentence; a name from code keeps its case', () => {
+  equal(asSentence('send a shorter text'), 'Send a shorter text.');
+  equal(asSentence('Ask for less.'), 'Ask for less.');
+  equal(asSentence('n_tokens: must be at least 1'), 'n_tokens: must be at least 1.');
+  equal(asSentence('text: is empty'), 'text: is empty.');
+  equal(asSentence(''), '');
+});
+
+test('a token never becomes markup in a plot', () => {
+  equal(escapeForPlotly('<a href="x">&amp;</a>'), '&lt;a href="x"&gt;&amp;amp;&lt;/a&gt;');
+  equal(escapeForPlotly('<s>'), '&lt;s&gt;');
+});
+
+test('labels are cut by the room they take, never inside a character', () => {
+  equal(shortened('incomprehensible', 6), 'incom…');
+  equal(shortened('short', 6), 'short');
+  equal(shortened('中文中文', 6), '中文…');
+  equal(shortened('👩👩👩👩', 5), '👩👩…');
+  equal(columnsOf('a中👩'), 5);
+  equal(columnsOf('e\u0301'), 1);
+});
+
+test('a piece of a character is called by the character, and says which piece it is', () => {
+  const piece = { text: '\\x8c', part: { whole: '猫', from: 2, to: 2, of: 3 } };
+  equal(nameOf(piece), '猫 2/3');
+  equal(quoted(piece), '“\u2068猫\u2069” (byte 2 of 3)');
+  equal(
+    nameOf({ text: '\\x80', part: { whole: '\u200b', from: 2, to: 3, of: 3 } }),
+    '‹ZWSP› 2–3/3',
+  );
+  equal(
+    nameOf({ text: '\\xd9', part: { whole: 'م', from: 1, to: 1, of: 2 } }),
+    '\u2068م\u2069 1/2',
+    'the numbers stay where they belong',
+  );
+});
+
+const token = (text, start, end) => ({ text, start, end, is_special: false });
+const START = { text: '<s>', start: 0, end: 0, is_special: true };
+
+test('the bytes of a character know the character and their place in it', () => {
+  const tokens = [
+    START,
+    token(' ', 0, 1),
+    token('\\xe7', 1, 2),
+    token('\\x8c', 1, 2),
+    token('\\xab', 1, 2),
+    token(' a', 2, 4),
+  ];
+  const parts = partsOf(tokens, ' 猫 a');
+  deepEqual(
+    parts.map((part) => part && byteRangeOf(part)),
+    [null, null, 'byte 1 of 3', 'byte 2 of 3', 'byte 3 of 3', null],
+  );
+  ok(parts.slice(2, 5).every(({ whole }) => whole === '猫'));
+});
+
+test('offsets count characters, not the halves of a surrogate pair', () => {
+  const tokens = [token('\\xd9', 3, 4), token('\\x85', 3, 4)];
+  deepEqual(
+    partsOf(tokens, '👩a م').map(({ whole }) => whole),
+    ['م', 'م'],
+  );
+});
