@@ -14,10 +14,14 @@ PyTorch.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from headlight.model import notebook
+
 if TYPE_CHECKING:
     from headlight.client import AsyncClient, Client, read_trace
     from headlight.model.checkpoint.checkpoint import load
+    from headlight.model.trace import Trace
     from headlight.model.tracing import trace
+    from headlight.saved_page import SavedPage
 
 __all__ = ["AsyncClient", "Client", "load", "read_trace", "trace"]
 
@@ -39,6 +43,15 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'headlight' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)
+
+
+def _page(trace: "Trace", height: int) -> "SavedPage":
+    from headlight.saved_page import shown
+
+    return shown(trace, height)
+
+
+notebook.page = _page
 
 
 def __dir__() -> list[str]:

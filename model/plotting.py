@@ -1,11 +1,10 @@
-"""Heatmaps of captured arrays: Plotly figures, and SVG images where Plotly is missing.
+"""Heatmaps of captured arrays, as Plotly figures.
 
 Rows are queries, columns are keys. No other module of this package knows Plotly.
 """
 
 from __future__ import annotations
 
-import base64
 import html
 import math
 import unicodedata
@@ -17,8 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headlight.model.sites import tokens_along
-
-PLOTLY = "application/vnd.plotly.v1+json"
 
 SIZE, MIN_ELEMENT, MAX_ELEMENT = 520, 2, 40
 """Pixels: the longer side of a figure, and the least and greatest side of an element."""
@@ -72,23 +69,23 @@ class Drawable:
         return heatmap(matrix, axes=axes, labels=labels, title=title)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        """Return the first attention weights for a notebook, as Plotly data and as HTML.
+        """Return the first attention weights for a notebook, as Plotly's renderer shows a figure.
 
-        A notebook file stores what it shows. Arrays over `MAX_HOVER_ELEMENTS` are stored only
-        as SVG, and logits over a vocabulary only as the text of `__repr__`.
+        A notebook file stores what it shows: arrays over `MAX_HOVER_ELEMENTS`, and logits over a
+        vocabulary, are stored only as the text of `__repr__`.
         """
         bundle: dict[str, Any] = {"text/plain": repr(self)}
         try:
             site = self._first_site()
-            drawing = None if "vocab" in self.tensors[site].axes else self.drawing(site)
+            if "vocab" in self.tensors[site].axes or self._size(site) > MAX_HOVER_ELEMENTS:
+                return bundle
+            bundle |= self.figure(site)._repr_mimebundle_()
         except UndrawableArray:
-            return bundle
-        if drawing is not None:
-            if "hovertext" in drawing["data"][0]:
-                bundle[PLOTLY] = drawing
-            arrays = [f"{site}  {array.sizes}" for site, array in self.tensors.items()]
-            bundle["text/html"] = to_html(drawing, f"{self.model}: {self.text}", arrays)
+            pass
         return bundle
+
+    def _size(self, site: str) -> int:
+        return math.prod(self.tensors[site].data.shape[-2:])
 
     def _first_site(self) -> str:
         weights = [site for site in self.tensors if site.endswith(".weights")]
@@ -198,108 +195,6 @@ def _hover_texts(values: NDArray[np.float64], labels: Sequence[Sequence[str]]) -
     return [
         [f"{row} → {column}<br>{value:.4g}" for column, value in zip(columns, line, strict=True)]
         for row, line in zip(rows, values.tolist(), strict=True)
-    ]
-
-
-# --- without Plotly: SVG --------------------------------------------------------------------------
-
-SVG_SIZE, MAX_SQUARES = 420, 64
-_LEFT, _TOP, _RIGHT, _BOTTOM = 116, 112, 84, 12
-
-
-def to_html(drawing: Mapping[str, Any], caption: str, details: Sequence[str]) -> str:
-    """Return a drawing as HTML without scripts.
-
-    The image is an SVG in an ``img``, which sites that sanitise notebooks leave in place.
-
-    Args:
-        drawing: as `heatmap` returns it.
-        caption: the text below the title.
-        details: lines to show when the reader opens the details.
-    """
-    title = html.escape(drawing["layout"]["title"]["text"])
-    image = base64.b64encode(to_svg(drawing).encode()).decode()
-    return (
-        f"<figure><figcaption><b>{title}</b><br>{html.escape(caption)}</figcaption>"
-        f'<img src="data:image/svg+xml;base64,{image}" alt="{title}">'
-        f"<details><summary>Arrays of the trace ({len(details)})</summary>"
-        f"<pre>{html.escape(chr(10).join(details))}</pre></details></figure>"
-    )
-
-
-def to_svg(drawing: Mapping[str, Any]) -> str:
-    """Return a drawing as SVG: a square per element, axis labels and the colour scale.
-
-    Of an array with more than `MAX_SQUARES` rows or columns, a square shows the greatest value of
-    its block, so that the image stays below 100 kB.
-    """
-    (trace,), layout = drawing["data"], drawing["layout"]
-    values = np.array(trace["z"], dtype=np.float64)  # None becomes NaN
-    height, width = (min(28 * size, SVG_SIZE) for size in values.shape)
-    bar = max(height, 120)
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_LEFT + width + _RIGHT}" '
-        f'height="{_TOP + bar + _BOTTOM}" font-family="system-ui, sans-serif" font-size="11">',
-        '<rect width="100%" height="100%" fill="#fff"/>',
-        *_squares(values, trace, width, height),
-        *_tick_labels(layout["xaxis"], width / values.shape[1], is_column=True),
-        *_tick_labels(layout["yaxis"], height / values.shape[0], is_column=False),
-        f'<text x="{_LEFT}" y="14">{html.escape(layout["xaxis"]["title"]["text"])} →</text>',
-        f'<text transform="translate(12 {_TOP + height / 2}) rotate(-90)" text-anchor="middle">'
-        f"← {html.escape(layout['yaxis']['title']['text'])}</text>",
-        *_colour_bar(trace, _LEFT + width + 20, bar),
-        "</svg>",
-    ]
-    return "".join(parts)
-
-
-def _squares(
-    values: NDArray[np.float64], trace: Mapping[str, Any], width: int, height: int
-) -> list[str]:
-    """Return a path for each colour, through the squares that have it."""
-    for axis, size in enumerate(values.shape):
-        starts = np.arange(0, size, math.ceil(size / MAX_SQUARES))
-        values = np.fmax.reduceat(values, starts, axis=axis)
-    rows, columns = values.shape
-    share = (values - trace["zmin"]) / ((trace["zmax"] - trace["zmin"]) or 1.0)
-    colours = [colour for _, colour in trace["colorscale"]]
-    index = np.where(np.isnan(share), -1, np.clip(share, 0, 1) * (len(colours) - 1)).round()
-    scale = f"translate({_LEFT} {_TOP}) scale({width / columns} {height / rows})"
-    paths = [
-        f'<path fill="{colours[number]}" d="'
-        + "".join(f"M{x} {y}h1v1h-1z" for y, x in np.argwhere(index == number))
-        + '"/>'
-        for number in np.unique(index[index >= 0]).astype(int)
-    ]
-    return [f'<g transform="{scale}" shape-rendering="crispEdges">', *paths, "</g>"]
-
-
-def _tick_labels(axis: Mapping[str, Any], side: float, *, is_column: bool) -> list[str]:
-    labels = []
-    for place, text in zip(axis["tickvals"], axis["ticktext"], strict=True):
-        middle = (place + 0.5) * side + 4
-        where = (
-            f'transform="translate({_LEFT + middle:.1f} {_TOP - 5}) rotate(-90)"'
-            if is_column
-            else f'x="{_LEFT - 6}" y="{_TOP + middle:.1f}" text-anchor="end"'
-        )
-        labels.append(f"<text {where}>{text}</text>")
-    return labels
-
-
-def _colour_bar(trace: Mapping[str, Any], left: int, height: int) -> list[str]:
-    """Return the colour scale from bottom to top, labelled with five values."""
-    stops = [f'<stop offset="{at}" stop-color="{rgb}"/>' for at, rgb in trace["colorscale"]]
-    lowest, highest = trace["zmin"], trace["zmax"]
-    values = [
-        f'<text x="{left + 15}" y="{_TOP + height * (1 - share) + 4:.1f}">'
-        f"{lowest + share * (highest - lowest):.3g}</text>"
-        for share in (0.0, 0.25, 0.5, 0.75, 1.0)
-    ]
-    return [
-        f'<linearGradient id="scale" x1="0" y1="1" x2="0" y2="0">{"".join(stops)}</linearGradient>',
-        f'<rect x="{left}" y="{_TOP}" width="10" height="{height}" fill="url(#scale)"/>',
-        *values,
     ]
 
 

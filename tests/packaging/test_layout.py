@@ -42,6 +42,7 @@ MODEL_LEAVES = {
     "headlight.model.cancellation",
     "headlight.model.config",
     "headlight.model.interventions.protocol",
+    "headlight.model.notebook",
     "headlight.model.plotting",
     "headlight.model.sites",
     "headlight.model.trace",
