@@ -7,7 +7,7 @@ import { askWhenRefused, cardOf } from './api/calls.js';
 import { followLink } from './api/links.js';
 import { createReader } from './api/reader.js';
 import { isChapter } from './rules/chapter.js';
-import { MAP } from './rules/model_parts.js';
+import { MAP } from './ui/model_map/parts.js';
 import { wordsAfter } from './trace/words.js';
 import { createMemo, fieldsOf } from './state/state.js';
 import { createAddress, createStore, LONG_VIEW } from './state/store.js';

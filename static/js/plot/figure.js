@@ -8,7 +8,6 @@ export {};
 /**
  * @import { Writing } from '../api/generation.js'
  * @import { Answer } from '../api/answers.js'
- * @import { Kind } from '../rules/model_parts.js'
  * @import { Ask, Matrix, Trace } from '../trace/trace.js'
  * @import { Card } from '../trace/card.js'
  * @import { Field, Patch, State } from '../state/state.js'
@@ -17,6 +16,8 @@ export {};
  * @import { Handlers } from '../ui/view_section.js'
  * @import { Grid } from './grid.js'
  */
+
+/** A kind of parts of the map of the model. @typedef {'tokens'|'embedding'|'layer'|'head'|'expert'|'network'|'stream'|'bridge'|'logits'|'loop'|'model'} Kind */
 
 /** @typedef {Record<string, any>} PlotlyTrace */
 

@@ -16,16 +16,16 @@ import { LONG_VIEW } from '../state/store.js';
 import { createFinding } from './next_words.js';
 import { createSentence } from './sentence.js';
 import { createViewSection } from './view_section.js';
-import { openingOf } from '../rules/model_parts.js';
-import { createModelMap, createViewList } from './model_map.js';
+import { openingOf } from './model_map/parts.js';
+import { createModelMap, createViewList } from './model_map/model_map.js';
 
 /**
  * @import { Reader } from '../api/reader.js'
  * @import { Place, Side } from '../trace/attention.js'
- * @import { Kind, Part } from '../rules/model_parts.js'
+ * @import { Part } from './model_map/parts.js'
  * @import { Ask, Trace } from '../trace/trace.js'
  * @import { Card } from '../trace/card.js'
- * @import { PageState, View } from '../plot/figure.js'
+ * @import { Kind, PageState, View } from '../plot/figure.js'
  * @import { Cell, Grid, PointedCell } from '../plot/grid.js'
  * @import { State } from '../state/state.js'
  * @import { Store } from '../state/store.js'

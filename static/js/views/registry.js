@@ -11,10 +11,9 @@ import { FIELDS as ATTENTION_FIELDS } from '../state/attention_switches.js';
 import { choice, count, counts, flag, number, ofText, text } from '../state/state.js';
 
 /**
- * @import { Kind } from '../rules/model_parts.js'
  * @import { Card } from '../trace/card.js'
  * @import { Control } from '../ui/controls.js'
- * @import { View, ViewCode, ViewEntry } from '../plot/figure.js'
+ * @import { Kind, View, ViewCode, ViewEntry } from '../plot/figure.js'
  */
 
 /** @typedef {ViewEntry & {load: () => Promise<View>}} RegisteredView */

@@ -10,7 +10,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
 import '../browser.js';
-import { anatomyOf } from '../../../static/js/rules/model_parts.js';
+import { anatomyOf } from '../../../static/js/ui/model_map/parts.js';
 import { signedBars } from '../../../static/js/plot/bars.js';
 import { spread } from '../../../static/js/plot/chart.js';
 import { fieldsOf, standardsOf } from '../../../static/js/state/state.js';
@@ -33,7 +33,7 @@ import * as scales from '../../../static/js/plot/scales.js';
 import { plotHeight } from '../../../static/js/ui/dom.js';
 import * as grids from '../../../static/js/plot/grid.js';
 import * as lineMap from '../../../static/js/plot/lines.js';
-import * as modelMap from '../../../static/js/plot/model_map.js';
+import * as modelMap from '../../../static/js/ui/model_map/layout.js';
 import * as renderer from '../../../static/js/plot/renderer.js';
 import * as publication from '../../../static/js/plot/publication.js';
 

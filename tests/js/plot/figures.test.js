@@ -25,7 +25,7 @@ import {
 import { createWriter, streamGeneration } from '../../../static/js/api/generation.js';
 import { viewState, fieldsOf, normalized, standardsOf } from '../../../static/js/state/state.js';
 import { walk } from '../../../static/js/ui/plot.js';
-import { MAP } from '../../../static/js/rules/model_parts.js';
+import { MAP } from '../../../static/js/ui/model_map/parts.js';
 import { VIEWS } from '../../../static/js/views/registry.js';
 import { answerFromRecord, keepRecord } from '../recorded.js';
 import { PALETTE } from '../sample.js';

@@ -1,6 +1,6 @@
 import { deepEqual, equal, match, notEqual, ok, rejects } from 'node:assert/strict';
 import { test } from 'node:test';
-import { MAP } from '../../../static/js/rules/model_parts.js';
+import { MAP } from '../../../static/js/ui/model_map/parts.js';
 import { callOf } from '../../../static/js/api/request_code.js';
 import {
   standardsOf,

@@ -25,7 +25,7 @@ import {
   tableOf,
   WRITTEN,
 } from './matrix.js';
-import { asks, settingOf, subjectOf } from './subject.js';
+import { asks, settingOf, subjectOf } from './chosen_weights.js';
 import { wordingFor } from './wording.js';
 import { choice, numbered } from '../../ui/controls.js';
 
@@ -36,7 +36,7 @@ import { choice, numbered } from '../../ui/controls.js';
  * @import { Figure, ViewCode, ViewState } from '../../plot/figure.js'
  * @import { Switches } from '../../state/attention_switches.js'
  * @import { Control } from '../../ui/controls.js'
- * @import { Subject } from './subject.js'
+ * @import { Subject } from './chosen_weights.js'
  */
 
 /** Loaded when lines are first asked for. @type {typeof import('../../plot/line_map.js').linesChart|null} */

@@ -22,7 +22,7 @@ import { choosing, createMemo, queryOf } from '../../state/state.js';
  * @import { Meaning } from '../../plot/marks/mark.js'
  * @import { Ramp } from '../../plot/scales.js'
  * @import { Scale } from '../../state/attention_switches.js'
- * @import { Subject } from './subject.js'
+ * @import { Subject } from './chosen_weights.js'
  */
 
 const memo = createMemo();

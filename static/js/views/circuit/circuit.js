@@ -20,13 +20,13 @@ import {
   isOfBoth,
   taskOf,
   wordsOf,
-} from './subject.js';
+} from './request.js';
 import { effectOf, sayIn, wording } from './words.js';
 
 /**
  * @import { Trace } from '../../trace/trace.js'
  * @import { Figure, ViewCode, ViewState } from '../../plot/figure.js'
- * @import { Circuit, NodeOf } from './subject.js'
+ * @import { Circuit, NodeOf } from './request.js'
  */
 
 const RIGHT_LEVEL = 215;

@@ -23,14 +23,14 @@ import {
   named,
   taskOf,
   wordsOf,
-} from './subject.js';
+} from './request.js';
 import { effectOf, sayIn, sizeOf } from './words.js';
 
 /**
  * @import { Trace } from '../../trace/trace.js'
  * @import { Figure, ViewState } from '../../plot/figure.js'
  * @import { Node } from '../../plot/marks/network.js'
- * @import { Circuit, Edge, NodeOf } from './subject.js'
+ * @import { Circuit, Edge, NodeOf } from './request.js'
  */
 
 const LEVELS = { for: 215, against: 40 };

@@ -19,12 +19,12 @@ import {
   named,
   taskOf,
   wordsOf,
-} from './subject.js';
+} from './request.js';
 
 /**
  * @import { Trace } from '../../trace/trace.js'
  * @import { ViewState } from '../../plot/figure.js'
- * @import { Circuit, Edge, NodeOf } from './subject.js'
+ * @import { Circuit, Edge, NodeOf } from './request.js'
  */
 
 const MOST_CLAIMS = 4;
@@ -120,7 +120,7 @@ function consequences(trace, state) {
   ];
 }
 
-/** @param {import('./subject.js').Figures} figures @returns {string} `61.7 % (50.1 % to 70 %)` */
+/** @param {import('./request.js').Figures} figures @returns {string} `61.7 % (50.1 % to 70 %)` */
 function rangeOf({ value, interval: [low, high] }) {
   return `${percent(value)} (${percent(low)} to ${percent(high)})`;
 }

@@ -25,7 +25,7 @@ import {
   wholeShown,
   writtenOf,
   smallMapsOf,
-} from './subject.js';
+} from './region.js';
 import { choice } from '../../ui/controls.js';
 import { createMapHeads } from '../../ui/map_heads.js';
 

@@ -22,7 +22,7 @@ import {
   sizeOf,
   textsOf,
   writtenOf,
-} from './subject.js';
+} from './region.js';
 import { panes } from '../../plot/panes.js';
 import { structuresIn } from '../../rules/map_structure.js';
 
@@ -33,7 +33,7 @@ import { structuresIn } from '../../rules/map_structure.js';
  * @import { Box, Cell, CellCursor } from '../../plot/grid.js'
  * @import { Datum, Meaning } from '../../plot/marks/mark.js'
  * @import { Pane } from '../../plot/panes.js'
- * @import { Part, Region, Shown } from './subject.js'
+ * @import { Part, Region, Shown } from './region.js'
  */
 
 /** The share of the values that the colours tell apart. */

@@ -9,7 +9,7 @@ import { band, isTurned } from '../../plot/scales.js';
 import { guessInWords, withSign } from '../../plot/bars.js';
 import { matrixAt, highestIn, rowOf } from '../../trace/trace.js';
 import { cell } from '../../plot/marks/mark.js';
-import { comparedIn, requestOf } from './subject.js';
+import { comparedIn, requestOf } from './explained.js';
 
 /**
  * @import { ViewState, Figure, Frame } from '../../plot/figure.js'

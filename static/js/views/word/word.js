@@ -30,7 +30,7 @@ import {
   refusalOf,
   requestOf,
   showOf,
-} from './subject.js';
+} from './explained.js';
 import { patchingInWords, patchingFigure } from './patching.js';
 
 /**

@@ -4,7 +4,7 @@ import { choosingHead } from '../../../../static/js/state/attention_switches.js'
 import { diverging, plotlyScale, sequential } from '../../../../static/js/plot/colour.js';
 import { highlightOf } from '../../../../static/js/plot/grid.js';
 import { attention } from '../../../../static/js/views/attention/attention.js';
-import { settingOf } from '../../../../static/js/views/attention/subject.js';
+import { settingOf } from '../../../../static/js/views/attention/chosen_weights.js';
 import { array, FRAME, pairTrace, sampleTrace, TOKENS, plain } from '../../sample.js';
 import { assertContract, WIDTHS } from '../view_contract.js';
 

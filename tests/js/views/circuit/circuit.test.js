@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { callsOf, pythonOf } from '../../../../static/js/api/request_code.js';
 import { circuit } from '../../../../static/js/views/circuit/circuit.js';
 import { nodesOf, unfoldedNodes } from '../../../../static/js/views/circuit/map.js';
-import { cutsIn, cutting } from '../../../../static/js/views/circuit/subject.js';
+import { cutsIn, cutting } from '../../../../static/js/views/circuit/request.js';
 import { FRAME, sampleTrace, tensor } from '../../sample.js';
 import { assertContract, WIDTHS } from '../view_contract.js';
 

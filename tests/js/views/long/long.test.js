@@ -17,7 +17,7 @@ import {
   wholeOf,
   writtenOf,
   zoomed,
-} from '../../../../static/js/views/long/subject.js';
+} from '../../../../static/js/views/long/region.js';
 import { lossStrip, stripsOf } from '../../../../static/js/views/long/map.js';
 import { overviewAsk } from '../../../../static/js/api/answers.js';
 import { FRAME, sampleTrace } from '../../sample.js';

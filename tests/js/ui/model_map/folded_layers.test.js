@@ -2,9 +2,9 @@
 
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';
-import { blank, find, layOut, match as matchMedia } from '../browser.js';
-import { createModelMap } from '../../../static/js/ui/model_map.js';
-import { FRAME, sampleTrace, tensor } from '../sample.js';
+import { blank, find, layOut, match as matchMedia } from '../../browser.js';
+import { createModelMap } from '../../../../static/js/ui/model_map/model_map.js';
+import { FRAME, sampleTrace, tensor } from '../../sample.js';
 
 const CARD = {
   id: 'tiny',

@@ -1,10 +1,8 @@
-/** Lines of words that are pointed at, the numbers on lines, and a layer of many experts. */
+/** Lines of words that are pointed at, and the numbers on lines. */
 
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';
-import { anatomyOf } from '../../../static/js/rules/model_parts.js';
 import { linesFigure } from '../../../static/js/plot/line_map.js';
-import { stripLayout } from '../../../static/js/plot/model_map.js';
 import { PALETTE } from '../sample.js';
 
 const TALL = { rows: 3, columns: 2, data: Float64Array.of(0.6, 0.4, 0.9, 0.1, 0.05, 0.95) };
@@ -80,20 +78,4 @@ test('a line of a tenth has its number, a weaker one only when it is pointed at'
   deepEqual(written({ row: 1, column: 0 }), ['0.10', '0.90']);
   deepEqual(written({ row: 2, column: 1 }), ['0.95']);
   deepEqual(written({ row: 2, column: 0 }), ['0.05', '0.95']);
-});
-
-test('the experts of a layer, however many, are one part of the strip, next to its stream', () => {
-  for (const nExperts of [2, 8, 256]) {
-    const moe = { n_experts: nExperts, top_k: 2, layers: [0, 1] };
-    const { parts } = stripLayout(anatomyOf({ kind: 'decoder', n_layers: 2, n_heads: 14, moe }), {
-      width: 358,
-      open: { stack: 'decoder', layer: 1 },
-    });
-    const [experts, stream, ...others] = parts.filter(({ part }) =>
-      ['expert', 'stream'].includes(part.kind),
-    );
-    deepEqual([experts.part.kind, stream.part.kind, others.length], ['expert', 'stream', 0]);
-    equal(experts.y, stream.y);
-    ok(experts.x < stream.x);
-  }
 });

@@ -2,9 +2,18 @@
 
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import { beforeEach, test } from 'node:test';
-import { all, blank, find, layOut, match as matchMedia, press, send, texts } from '../browser.js';
-import { createModelMap, createViewList } from '../../../static/js/ui/model_map.js';
-import { FRAME, pairTrace, sampleTrace, tensor } from '../sample.js';
+import {
+  all,
+  blank,
+  find,
+  layOut,
+  match as matchMedia,
+  press,
+  send,
+  texts,
+} from '../../browser.js';
+import { createModelMap, createViewList } from '../../../../static/js/ui/model_map/model_map.js';
+import { FRAME, pairTrace, sampleTrace, tensor } from '../../sample.js';
 
 const CARD = {
   id: 'tiny',

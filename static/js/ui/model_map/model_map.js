@@ -4,24 +4,24 @@
  * that is shown.
  */
 
-import { placeOf, stackOf } from '../trace/attention.js';
-import { anatomyOf, litParts, readingsOf } from '../rules/model_parts.js';
-import { css, diverging, inkOn, levelOf, sequential } from '../plot/colour.js';
-import { isPredicting } from '../rules/prediction.js';
-import { neighbour, railLayout, stripLayout } from '../plot/model_map.js';
-import { isShown, switchesOf } from '../state/attention_switches.js';
-import { amount } from '../words/numbers.js';
-import { guessInWords } from '../plot/bars.js';
-import { element } from './dom.js';
+import { placeOf, stackOf } from '../../trace/attention.js';
+import { anatomyOf, litParts, readingsOf } from './parts.js';
+import { css, diverging, inkOn, levelOf, sequential } from '../../plot/colour.js';
+import { isPredicting } from '../../rules/prediction.js';
+import { neighbour, railLayout, stripLayout } from './layout.js';
+import { isShown, switchesOf } from '../../state/attention_switches.js';
+import { amount } from '../../words/numbers.js';
+import { guessInWords } from '../../plot/bars.js';
+import { element } from '../dom.js';
 
 /**
- * @import { Anatomy, Kind, Part, Reading } from '../rules/model_parts.js'
- * @import { Card } from '../trace/card.js'
- * @import { Effects } from '../rules/prediction.js'
- * @import { Trace } from '../trace/trace.js'
- * @import { ViewState } from '../plot/figure.js'
- * @import { Theme } from '../plot/colour.js'
- * @import { MapLayout, Open, Placed } from '../plot/model_map.js'
+ * @import { Anatomy, Part, Reading } from './parts.js'
+ * @import { Card } from '../../trace/card.js'
+ * @import { Effects } from '../../rules/prediction.js'
+ * @import { Trace } from '../../trace/trace.js'
+ * @import { Kind, ViewState } from '../../plot/figure.js'
+ * @import { Theme } from '../../plot/colour.js'
+ * @import { MapLayout, Open, Placed } from './layout.js'
  */
 
 /**

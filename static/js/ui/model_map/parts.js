@@ -3,9 +3,10 @@
  * words. Each part opens a view, and a view shows some parts.
  */
 
-import { counted } from '../words/lists.js';
-import { percent, signed } from '../words/numbers.js';
-import { nameOf, quoted } from '../words/tokens.js';
+import { guessInWords, withSign } from '../../plot/bars.js';
+import { counted } from '../../words/lists.js';
+import { percent } from '../../words/numbers.js';
+import { quoted } from '../../words/tokens.js';
 import {
   hasTwoSides,
   isFilling,
@@ -19,19 +20,18 @@ import {
   roleOf,
   stackOf,
   tokensOf,
-} from '../trace/attention.js';
-import { matrixAt } from '../trace/trace.js';
-import { isMask } from '../trace/words.js';
+} from '../../trace/attention.js';
+import { matrixAt } from '../../trace/trace.js';
+import { isMask } from '../../trace/words.js';
 
 /**
- * @import { Card } from '../trace/card.js'
- * @import { LabelledHead } from '../trace/attention.js'
- * @import { Effects } from './prediction.js'
- * @import { NamedArray, Token, Trace } from '../trace/trace.js'
- * @import { Patch, State } from '../state/state.js'
+ * @import { Card } from '../../trace/card.js'
+ * @import { LabelledHead } from '../../trace/attention.js'
+ * @import { Effects } from '../../rules/prediction.js'
+ * @import { NamedArray, Token, Trace } from '../../trace/trace.js'
+ * @import { Kind } from '../../plot/figure.js'
+ * @import { Patch, State } from '../../state/state.js'
  */
-
-/** @typedef {'tokens'|'embedding'|'layer'|'head'|'expert'|'network'|'stream'|'bridge'|'logits'|'loop'|'model'} Kind */
 
 /**
  * @typedef {Object} Part
@@ -160,7 +160,7 @@ export function readingsOf(card, trace, isOff = () => false, effects = null, que
   /** @param {number|undefined} value in logits */
   const effectSaid = (value) =>
     effects && value !== undefined
-      ? `${withSign(value)} for ${quotedText(effects.token)} against ${quotedText(effects.against)}`
+      ? `${withSign(value)} for “${guessInWords(effects.token)}” against “${guessInWords(effects.against)}”`
       : '';
   /** @param {string} stack @param {string} name */
   const byLayer = (stack, name) =>
@@ -279,12 +279,6 @@ export function readingsOf(card, trace, isOff = () => false, effects = null, que
   };
   return (part) => readings[part.kind](part);
 }
-
-/** @param {number} value */
-const withSign = (value) => `${value > 0 ? '+' : ''}${signed(value, 2)}`;
-
-/** @param {string} text of a token of the vocabulary */
-const quotedText = (text) => `“${nameOf({ text, part: null })}”`;
 
 /**
  * Return what a head does over many sentences, and in this text.

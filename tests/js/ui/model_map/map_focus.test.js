@@ -2,9 +2,9 @@
 
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import { beforeEach, test } from 'node:test';
-import { all, blank, find, layOut, match as matchMedia, press } from '../browser.js';
-import { createModelMap } from '../../../static/js/ui/model_map.js';
-import { FRAME, pairTrace, sampleTrace } from '../sample.js';
+import { all, blank, find, layOut, match as matchMedia, press } from '../../browser.js';
+import { createModelMap } from '../../../../static/js/ui/model_map/model_map.js';
+import { FRAME, pairTrace, sampleTrace } from '../../sample.js';
 
 const CARD = {
   id: 'tiny',

@@ -1,7 +1,7 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';
-import { anatomyOf } from '../../../static/js/rules/model_parts.js';
-import { neighbour, railLayout, stripLayout } from '../../../static/js/plot/model_map.js';
+import { anatomyOf } from '../../../../static/js/ui/model_map/parts.js';
+import { neighbour, railLayout, stripLayout } from '../../../../static/js/ui/model_map/layout.js';
 
 const moe = (nLayers) => ({
   n_experts: 8,
@@ -169,4 +169,20 @@ test('down from the embedding are the heads, not the stream along them', () => {
   const { parts } = LAYOUTS.rail(anatomyOf(SHAPES['four layers of six heads']), open);
   const embedding = parts.find(({ part }) => part.kind === 'embedding').part.id;
   ok(neighbour(parts, embedding, 'ArrowDown').startsWith('head decoder 0 '));
+});
+
+test('the experts of a layer, however many, are one part of the strip, next to its stream', () => {
+  for (const nExperts of [2, 8, 256]) {
+    const moe = { n_experts: nExperts, top_k: 2, layers: [0, 1] };
+    const { parts } = stripLayout(anatomyOf({ kind: 'decoder', n_layers: 2, n_heads: 14, moe }), {
+      width: 358,
+      open: { stack: 'decoder', layer: 1 },
+    });
+    const [experts, stream, ...others] = parts.filter(({ part }) =>
+      ['expert', 'stream'].includes(part.kind),
+    );
+    deepEqual([experts.part.kind, stream.part.kind, others.length], ['expert', 'stream', 0]);
+    equal(experts.y, stream.y);
+    ok(experts.x < stream.x);
+  }
 });

@@ -2,8 +2,8 @@
 
 import { deepEqual, equal } from 'node:assert/strict';
 import { test } from 'node:test';
-import { anatomyOf, readingsOf } from '../../../static/js/rules/model_parts.js';
-import { sampleTrace, tensor } from '../sample.js';
+import { anatomyOf, readingsOf } from '../../../../static/js/ui/model_map/parts.js';
+import { sampleTrace, tensor } from '../../sample.js';
 
 const CARD = {
   kind: 'decoder',

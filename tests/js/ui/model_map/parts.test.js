@@ -1,13 +1,13 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
-import { roleOf } from '../../../static/js/trace/attention.js';
+import { roleOf } from '../../../../static/js/trace/attention.js';
 import {
   anatomyOf,
   litParts,
   openingOf,
   readingsOf,
-} from '../../../static/js/rules/model_parts.js';
-import { FRAME, plain, sampleTrace, tensor } from '../sample.js';
+} from '../../../../static/js/ui/model_map/parts.js';
+import { FRAME, plain, sampleTrace, tensor } from '../../sample.js';
 
 const CARD = {
   kind: 'decoder',
