@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from headlight.forms import TensorAnswer
 from headlight.model.trace import NamedArray, Trace
-from headlight.schemas import TensorAnswer
 from headlight.schemas.analyses import MAX_EDITED_TOKENS, PatchingRequest
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ import numpy as np
 from pydantic import Field
 
 from headlight.analyses.analysis import Analysis, Choices, Result
+from headlight.forms import Answer, ArraysAnswer, TensorAnswer
 from headlight.model.checkpoint.card import aligner_of
 from headlight.model.config import TransformerConfig
 from headlight.model.trace import Trace
-from headlight.schemas import Answer, ArraysAnswer, TensorAnswer
 
 if TYPE_CHECKING:
     from headlight.model.served.protocol import Description, Served

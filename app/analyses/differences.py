@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from headlight.analyses.analysis import Analysis, Choices, Result
+from headlight.forms import Answer, ArraysAnswer, TensorAnswer
 from headlight.model.trace import Trace
-from headlight.schemas import Answer, ArraysAnswer, TensorAnswer
 
 if TYPE_CHECKING:
     from headlight.model.analysis.logit_attribution import Attribution, LogitDifference

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from headlight.analyses.analysis import Analysis, Choices, Result
+from headlight.forms import Answer, TensorAnswer
 from headlight.model.trace import Trace
-from headlight.schemas import Answer, TensorAnswer
 
 if TYPE_CHECKING:
     from headlight.model.served.protocol import Description, Served

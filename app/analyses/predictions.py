@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headlight.analyses.analysis import Analysis, Choices, Result
+from headlight.forms import Answer, TensorAnswer
 from headlight.model.trace import NamedArray, Trace
-from headlight.schemas import Answer, TensorAnswer
 
 if TYPE_CHECKING:
     from headlight.model.served.protocol import Description, Served

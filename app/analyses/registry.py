@@ -10,8 +10,8 @@ from pydantic import create_model
 
 from headlight import analyses
 from headlight.analyses.analysis import Analysis
+from headlight.forms import Answer
 from headlight.model.discovery import import_all
-from headlight.schemas import Answer
 
 
 def _imported() -> Mapping[str, Analysis]:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from headlight.schemas import Answer, Request
+from headlight.forms import Answer, Request
 from headlight.schemas.edits import Number
 from headlight.schemas.traces import ModelId, TraceRequest
 

@@ -30,7 +30,7 @@ from headlight.chapters.outcomes import (
     spoken,
     texts_of,
 )
-from headlight.schemas import Request
+from headlight.forms import Request
 from headlight.schemas.edits import Number
 from headlight.schemas.traces import ModelId, TraceRequest
 

@@ -15,10 +15,11 @@ from headlight.chapters.outcomes import Ask, Opens, Outcome
 from headlight.chapters.rules import Rule
 from headlight.concurrency import client_left
 from headlight.errors import Problem, echo, validation_message
+from headlight.forms import Answer
+from headlight.forms import Request as Body
 from headlight.routes.experiments import known_experiments
 from headlight.routes.strict_json import JsonRoute
-from headlight.schemas import JSON, Answer
-from headlight.schemas import Request as Body
+from headlight.schemas import JSON
 from headlight.serialization.formats import ResponseFormat
 from headlight.services import Services, ServicesDep
 

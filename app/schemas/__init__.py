@@ -1,13 +1,15 @@
-"""Every request, answer and event of the API; the server and the client share them.
+"""The requests, answers and events of the API; the server and the client share them.
 
 Nothing here imports PyTorch or the server. The documentation at /docs is made from these classes.
 """
 
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
+
+from headlight.forms import Answer
 
 JSON = "application/json"
 SAFETENSORS = "application/x-safetensors"
@@ -17,45 +19,6 @@ LOWER_TRIANGLE = "lower-triangle"
 
 Kind = TypeVar("Kind")
 Data = TypeVar("Data")
-
-
-class Request(BaseModel):
-    """A request: no value is converted to another type, and unknown members are errors."""
-
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
-
-
-class Answer(BaseModel):
-    """An answer; a client ignores unknown members."""
-
-    model_config = ConfigDict(frozen=True)
-
-
-class TensorAnswer(Answer):
-    """An array with named axes."""
-
-    axes: list[str]
-    shape: list[int] = Field(description="The shape of the whole array.")
-    dtype: Literal["float32", "int32", "uint16"]
-    scale: float | None = Field(None, description="For uint16: value = data × scale.")
-    packed: Literal["lower-triangle"] | None = Field(
-        None,
-        description="The last two axes are packed into one: the numbers on and below the "
-        "diagonal, row by row. If missing, the array is whole.",
-    )
-    fill: float | None = Field(
-        None, description="The number above the diagonal of a packed array; null: -inf."
-    )
-    data: list[Any] = Field(
-        description="Nested lists; null is -inf: masked scores, and the logits of ablated experts."
-    )
-
-
-class ArraysAnswer(Answer):
-    """An answer whose other members are arrays by name."""
-
-    model_config = ConfigDict(frozen=True, extra="allow")
-    __pydantic_extra__: dict[str, TensorAnswer]
 
 
 class OneLine:

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from headlight.schemas import Request
+from headlight.forms import Request
 from headlight.schemas.edits import MAX_NUMBERS, Number
 
 MOST_TOP = 2**20

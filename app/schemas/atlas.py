@@ -11,8 +11,8 @@ from pydantic import (
     model_validator,
 )
 
+from headlight.forms import Answer
 from headlight.model.atlas.tags import TAGS, tag_of
-from headlight.schemas import Answer
 
 MAX_SENTENCES = 100
 MAX_DISTANCE = 32_767

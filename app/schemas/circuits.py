@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from headlight.schemas import Answer, Request
+from headlight.forms import Answer, Request
 
 MAX_PAIRS = 128
 MAX_STEPS = 32

@@ -4,7 +4,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from headlight.schemas import Answer, Event, ProblemAnswer
+from headlight.forms import Answer
+from headlight.schemas import Event, ProblemAnswer
 
 ArrayType = Literal["float64", "float32", "int64", "bool", "string"]
 

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, PlainSerializer, PlainValidator, TypeAdapter, WithJsonSchema
 
-from headlight.schemas import Answer, Event, ProblemAnswer, TensorAnswer
+from headlight.forms import Answer, TensorAnswer
+from headlight.schemas import Event, ProblemAnswer
 from headlight.schemas.edits import EDITS, MAX_GLOBS, EditRequests, Glob, Numbers
 from headlight.schemas.traces import ModelId, TokenAnswer, TokenizeRequest, example
 

@@ -5,7 +5,7 @@ from urllib.parse import unquote_to_bytes
 
 from pydantic import Field, field_validator
 
-from headlight.schemas import Answer, Request
+from headlight.forms import Answer, Request
 
 FRAGMENT = "^([!#$&-;=?-_a-~]|%0[1-9A-Fa-f]|%[1-9A-Fa-f][0-9A-Fa-f])*$"
 """A fragment as browsers write it: visible ASCII and escapes, of which none is NUL.

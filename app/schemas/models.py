@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from headlight.schemas import Answer
+from headlight.forms import Answer
 
 
 class SiteAnswer(Answer):

@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from headlight.schemas import Answer, Request
+from headlight.forms import Answer, Request
 
 MAX_SENTENCES = 1_000
 

@@ -13,7 +13,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from headlight.analyses.registry import AnalysesAnswer, AnalysisName, described
-from headlight.schemas import Answer, Request, TensorAnswer
+from headlight.forms import Answer, Request, TensorAnswer, option
 from headlight.schemas.analyses import (
     LogitDifferenceRequest,
     PatchingRequest,
@@ -60,8 +60,10 @@ class TokenizeRequest(Request):
         "is added.",
     )
     text: str | None = Field(None, validate_default=True, description="The text.")
-    model: ModelId | None = Field(
-        None, description="The model whose tokenizer is used; if omitted, the default model."
+    model: ModelId | None = option(
+        None,
+        "The model whose tokenizer is used; if omitted, the default model.",
+        is_resolved=True,
     )
     special_tokens: bool = Field(
         True,
@@ -82,22 +84,25 @@ class TokenizeRequest(Request):
 class TraceOptions(Request):
     """The parts of a forward pass to return, and the changes to it."""
 
-    capture: list[Glob] | None = Field(
+    capture: list[Glob] | None = option(
         None,
+        is_resolved=True,
         max_length=MAX_GLOBS,
         description="Site names or globs; a model's card lists its sites. If omitted: attention "
         "weights, positional encoding, router probabilities, expert indices and weights.",
     )
-    layers: Numbers | None = Field(
+    layers: Numbers | None = option(
         None,
+        is_resolved=True,
         description="Of the sites in layers, only those in these layers, in both stacks of an "
         "encoder–decoder.",
     )
     heads: Numbers | None = Field(
         None, description="Of arrays with a head axis, only these heads, in this order."
     )
-    analyses: list[AnalysisName] | None = Field(
+    analyses: list[AnalysisName] | None = option(
         None,
+        normal="wanted_analyses",
         max_length=MAX_ANALYSES,
         description=described(),
     )
@@ -111,8 +116,9 @@ class TraceOptions(Request):
     patching: PatchingRequest | None = Field(
         None, description="The other text of the analysis patching."
     )
-    edits: EditRequests | None = Field(
+    edits: EditRequests | None = option(
         None,
+        normal="wanted_edits",
         description=EDITS + " A translation made because target is omitted is made without them, "
         "so that passes with and without edits read the same tokens.",
     )
@@ -134,13 +140,15 @@ class TraceOptions(Request):
         description="Positions whose exact rows are returned for every attention, in `layers` if "
         "given, as `rows`.",
     )
-    dtype: DType = Field(
+    dtype: DType = option(
         "float32",
+        changes_numbers=False,
         description="uint16 sends numbers between 0 and 1 as value/65535: half the bytes, with "
         "an error of at most 8e-6 in each number.",
     )
-    triangle: bool = Field(
+    triangle: bool = option(
         False,
+        changes_numbers=False,
         description="Send arrays of causal attention without the part above the diagonal, which "
         "is 0 or masked: row after row, T(T + 1)/2 numbers in place of T². In NumPy: "
         "`full = np.full(shape, fill); full[..., *np.tril_indices(shape[-1])] = data`. Other "
@@ -177,8 +185,10 @@ class TraceRequest(TraceOptions, TokenizeRequest):
         heads=[0],
     )
 
-    model: ModelId | None = Field(
-        None, description="The model that reads the text; if omitted, the default model."
+    model: ModelId | None = option(
+        None,
+        "The model that reads the text; if omitted, the default model.",
+        is_resolved=True,
     )
     target: str | None = Field(
         None,
@@ -206,8 +216,10 @@ class TracesRequest(TraceOptions):
         description="The decoder's input for each text in an encoder–decoder; if omitted, the "
         "model's own translations.",
     )
-    model: ModelId | None = Field(
-        None, description="The model that reads the texts; if omitted, the default model."
+    model: ModelId | None = option(
+        None,
+        "The model that reads the texts; if omitted, the default model.",
+        is_resolved=True,
     )
     special_tokens: bool = Field(
         True,

@@ -12,11 +12,11 @@ import re
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 
 from headlight.errors import Problem, over_limit
+from headlight.forms import identity
 from headlight.model.circuits.graph import NoGraph, UnknownEdge
 from headlight.model.interventions.intervene import ImpossibleIntervention, UnknownExpert
 from headlight.model.interventions.site_edit import UnknownPosition
@@ -159,21 +159,11 @@ def trace_id(
 ) -> str:
     """Return the id of a trace, the same for every request for the same numbers.
 
-    `read_sites` are the sites that its analyses read: some keep to the layers that were asked for.
+    `sites` and `read_sites`, which its analyses read, stand for the model's sites that it names.
     """
-    asked: list[Any] = [revision, precision, request.text, sites, request.heads]
-    asked += [request.wanted_analyses, sorted(read_sites), request.target, request.wanted_edits]
-    predictions = request.predictions and request.predictions.model_dump()
-    if request.ids or predictions or not request.special_tokens:
-        asked += [request.ids, predictions, request.special_tokens]
-    if request.logit_difference is not None:
-        asked += [request.logit_difference.model_dump()]
-    if request.is_observed:
-        asked += ["observed", request.resolution, request.queries]
-    if request.patching is not None:
-        asked += [request.patching.model_dump()]
+    asked = [revision, precision, identity(request), sites, sorted(read_sites)]
     # Not orjson, which rejects half a character; the tokenizer has the better message for it.
-    return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:32]
+    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def way_to_read_more(request: TraceRequest, description: Description) -> str:

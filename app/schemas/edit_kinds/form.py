@@ -8,8 +8,8 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from headlight.forms import Request
 from headlight.model.interventions.protocol import Intervention
-from headlight.schemas import Request
 
 MAX_GLOBS = 16
 MAX_GLOB_CHARACTERS = 80

@@ -17,7 +17,7 @@ GREATEST = '''
 
 from headlight.analyses.analysis import Analysis, Result
 from headlight.model.trace import NamedArray
-from headlight.schemas import Answer, TensorAnswer
+from headlight.forms import Answer, TensorAnswer
 
 
 class GreatestAnswer(Answer):
