@@ -6,6 +6,7 @@
     kernels    `attend`, which chooses a kernel: fused, whole or in blocks
     scores     the scores of any block of queries and keys, by their terms
     blockwise  attention block by block, which never holds a matrix of every query and key
+    observer   what is kept of the weights of a pass while they are computed: maps, rows, statistics
 
 Read `layer`, then `kernels`. Models of other libraries come in at `kernels.attend`
 (`headlight.model.foreign.attention`).

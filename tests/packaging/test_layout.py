@@ -67,12 +67,12 @@ JS_FOLDERS = ["words", "trace", "rules", "state", "api", "plot", "ui", "views"]
 MOST_LINES = {
     "app": 23_000,
     "lab": 18_000,
-    "model": 33_000,
+    "model": 33_600,
     "model/analysis": 3_500,
     "model/attention": 1_800,
     "model/foreign": 7_800,
-    "static/js": 47_300,
-    "static/js/views": 20_400,
+    "static/js": 47_400,
+    "static/js/views": 20_500,
 }
 # The product runs without the lab: it imports nothing of it.
 LAB = "headlight.lab"

@@ -99,7 +99,7 @@ def test_a_wrong_option_is_a_usage_error(headlight, words, message):
 def test_descriptions_and_wrong_parameters_need_no_server():
     code = """
 import sys
-from headlight.lab.commands import experiment
+from headlight.commands import experiment
 from headlight.model.experiments.registry import EXPERIMENTS
 experiment.list_experiments()
 for each in EXPERIMENTS.values():

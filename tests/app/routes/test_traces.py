@@ -8,7 +8,7 @@ import pytest
 
 from headlight.model import tracing
 from headlight.model.checkpoint.checkpoint import load
-from headlight.model.interventions.intervene import intervene as interventions
+from headlight.model.interventions import intervene as interventions
 
 TEXT = "The cat sat on the mat because it was tired."
 WEIGHTS = "decoder.layers.{}.self_attention.weights"

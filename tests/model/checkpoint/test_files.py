@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from headlight.model.checkpoint.checkpoint import checkpoint
-from headlight.model.checkpoint.checkpoint import files as checkpoint_files
+from headlight.model.checkpoint import checkpoint
+from headlight.model.checkpoint import files as checkpoint_files
 from headlight.model.checkpoint.files import (
     MAX_BYTES,
     TOKENIZER,
