@@ -20,12 +20,14 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from headlight.lab.data.unpacking import CorpusError as CorpusError
-from headlight.lab.data.unpacking import bare_suffix as bare_suffix
-from headlight.lab.data.unpacking import plain
 from headlight.model.tokenizer import Tokenizer
+from headlight.model.unpacking import CorpusError as CorpusError
+from headlight.model.unpacking import bare_suffix as bare_suffix
+from headlight.model.unpacking import plain
 
 KINDS = (".txt", ".jsonl", ".parquet")
+MAX_BYTES = 2**24
+"""The longest line, and the longest document of a corpus that is read one document at a time."""
 SEPARATOR = re.compile(r"^<\|endof\w+\|>\n?", re.MULTILINE)
 
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from headlight.lab.data.unpacking import PARQUET, plain
 from headlight.model.corpus import (
+    MAX_BYTES,
     SEPARATOR,
     CorpusError,
     bare_suffix,
@@ -23,11 +23,9 @@ from headlight.model.corpus import (
     other_files,
     parse_line,
 )
+from headlight.model.unpacking import PARQUET, plain
 
 Unit = Literal["document", "passage"]
-
-MAX_BYTES = 2**24
-"""The longest document and the longest line."""
 
 PASSAGE = 2_000
 """Characters from which a passage is long enough."""

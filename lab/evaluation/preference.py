@@ -15,7 +15,6 @@ from torch import Tensor
 from headlight.lab import lab_libraries
 from headlight.lab.evaluation.stories import bits_per_byte
 from headlight.lab.training.batches import generator_of, prepend
-from headlight.lab.training.policy_gradient import Continuations, sample_continuations
 from headlight.lab.training.preference import (
     N_ANSWER,
     Comparison,
@@ -32,6 +31,7 @@ from headlight.lab.training.preference import (
 from headlight.lab.training.recipes.rlhf import kl_of_samples, rewards_of
 from headlight.model.checkpoint.checkpoint import find_model, load_checkpoint
 from headlight.model.corpus import TokenStream
+from headlight.model.generation.continuations import Continuations, sample_continuations
 from headlight.model.served.transformer import Checkpoint
 
 WEIGHTS = "decoder.layers.*.self_attention.weights"

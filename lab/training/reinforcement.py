@@ -8,7 +8,7 @@ probable. Nothing shows the model a right chain in that phase.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -20,12 +20,11 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from headlight.lab.training.batches import Batch, Batches, generator_of
+from headlight.lab.training.chains import WrittenChains, join, reward_of, write_chains
 from headlight.lab.training.config import LoopConfig, require
 from headlight.lab.training.distributed import ALONE, Processes
 from headlight.lab.training.loop import STATE, Loop, StepReport
 from headlight.lab.training.policy_gradient import (
-    Continuations,
-    ValueHead,
     group_advantages,
     kl_to_reference,
     policy_loss,
@@ -35,15 +34,8 @@ from headlight.model.arithmetic import Problem
 from headlight.model.checkpoint.card import ModelCard
 from headlight.model.checkpoint.checkpoint import load, save
 from headlight.model.config import require_known
-from headlight.model.experiments.chains import (
-    WrittenChains,
-    join,
-    marks,
-    mean,
-    reward_of,
-    solve,
-    write_chains,
-)
+from headlight.model.experiments.chains import ValueHead, marks, solve
+from headlight.model.generation.continuations import Continuations
 from headlight.model.optimization.optimizers import OPTIMIZERS, make_optimizers
 from headlight.model.optimization.schedule import SCHEDULES
 from headlight.model.served.transformer import Checkpoint
@@ -394,6 +386,12 @@ class ReasoningLoop(Loop):
         (loss + rows.kl * kl).backward()
         self._descend()
         return loss.item(), kl.item()
+
+
+def mean(values: Iterable[float]) -> float:
+    """Compute the mean; 0 of nothing."""
+    numbers = [float(value) for value in values]
+    return sum(numbers) / max(1, len(numbers))
 
 
 def _saved_step(path: Path) -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from headlight.lab.training.batches import generator_of
 from headlight.lab.training.loop import SAMPLES, Loop
-from headlight.lab.training.policy_gradient import sample_continuations
+from headlight.model.generation.continuations import sample_continuations
 from headlight.model.tokenizer import Tokenizer
 
 N_TEXTS, N_PROMPT, N_WRITTEN = 3, 8, 32

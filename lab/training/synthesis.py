@@ -15,8 +15,8 @@ from jaxtyping import Int
 from torch import Tensor
 
 from headlight.lab.training.batches import generator_of
-from headlight.lab.training.policy_gradient import Continuations, sample_continuations
 from headlight.lab.training.preference import line_end, rule_score
+from headlight.model.generation.continuations import Continuations, sample_continuations
 from headlight.model.served.transformer import Checkpoint
 from headlight.model.tokenizer import Tokenizer
 

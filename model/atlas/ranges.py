@@ -2,7 +2,7 @@
 
 Cutting needs only the sizes of the files. A range holds the lines that begin in it, so that each
 line of a corpus belongs to exactly one range; of a Parquet file it is a row group. The files are
-those of `headlight.lab.data.documents`, and Parquet with a column ``text``, or ``source`` and
+those of `headlight.model.corpus`, and Parquet with a column ``text``, or ``source`` and
 ``target`` for a translator.
 """
 
@@ -16,8 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from headlight.lab.data.documents import MAX_BYTES
-from headlight.model.corpus import SEPARATOR, CorpusError, corpus_files, parse_line
+from headlight.model.corpus import MAX_BYTES, SEPARATOR, CorpusError, corpus_files, parse_line
 from headlight.model.profiles.measure import split_line
 
 LEAST_RANGE, MOST_RANGE, N_RANGES = 2**16, 2**20, 64

@@ -74,7 +74,7 @@ class Example:
     ``view`` is the id of the view, ``where`` the stack (``encoder``, ``decoder``) or the attention
     between them (``cross``), ``layer`` and ``head`` the attention map, ``query`` the index of the
     predicted token and ``source`` that of the source token. All count from 0; None: not given.
-    ``claim`` is what the example shows, as `headlight.lab.evaluation.examples` measures it.
+    ``claim`` is what the example shows, as `headlight evaluate` measures it.
     """
 
     text: str
@@ -106,7 +106,7 @@ class ModelCard:
     ``headlight data report`` measured. ``metrics`` are the figures that ``headlight evaluate``
     measured, ``heads`` a summary of the profile of the heads
     (`headlight.model.profiles.measure`), and ``expert_tokens`` the tokens counted at each
-    expert (`headlight.lab.evaluation.moe`). ``prose`` is the Markdown below the YAML.
+    expert. ``prose`` is the Markdown below the YAML.
     """
 
     title: str
@@ -227,7 +227,7 @@ CLAIM = {"claim": str, "score": float, "control": float, "sentences": int}
 
 
 def measured_claim(card: ModelCard, title: str) -> Mapping[str, Any] | None:
-    """Return the figures of an example's claim (`headlight.lab.evaluation.examples`).
+    """Return the figures of an example's claim.
 
     Returns:
         ``claim``, ``score``, ``control`` and ``sentences``; None if the example claims nothing, or
@@ -285,7 +285,7 @@ def _robustness_section(metrics: Mapping[str, Any]) -> str:
 
 
 def _reach(robustness: Mapping[str, Any]) -> Iterable[tuple[str, str, Any]]:
-    """Yield the figures of `headlight.lab.evaluation.robustness`."""
+    """Yield the figures of a model on texts that are typed in other ways."""
     main = _plainly(str(robustness.get("figure", "figure")))
     by_length = "bits a token" if main == "bits per byte" else main
     for form, value in _group(robustness, "forms"):

@@ -1,22 +1,20 @@
-"""The chains of steps that a model writes for problems, their marks and their rewards."""
+"""Chains of steps that a model writes for problems, their marks, and a prediction of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import torch
-import torch.nn.functional as F
+from jaxtyping import Float, Int
 from torch import Tensor
 
-from headlight.lab.training.policy_gradient import (
-    Continuations,
-    sample_continuations,
-    sample_tree,
-)
 from headlight.model.arithmetic import Marking, Problem, mark
+from headlight.model.generation.continuations import Continuations, sample_continuations
 from headlight.model.tokenizer import Tokenizer
 from headlight.model.transformer import Transformer
+
+# The share of the value head's statistics that each step keeps, and its ridge.
+MEMORY, RIDGE = 0.9, 1.0
 
 
 def solve(
@@ -40,7 +38,7 @@ def solve(
     """
     sampled = sample_continuations(
         model,
-        _prompts(model, tokenizer, problems),
+        prompt_rows(model, tokenizer, problems),
         n_tokens=n_tokens,
         stop_id=tokenizer.end_id,
         temperature=temperature,
@@ -49,7 +47,10 @@ def solve(
     return sampled, marks(tokenizer, problems, sampled)
 
 
-def _prompts(model: Transformer, tokenizer: Tokenizer, problems: Sequence[Problem]) -> Tensor:
+def prompt_rows(
+    model: Transformer, tokenizer: Tokenizer, problems: Sequence[Problem]
+) -> Int[Tensor, "row token"]:
+    """Tokenize questions of one length, start token first."""
     questions = tokenizer.encode_ids([problem.question for problem in problems])
     rows = [[tokenizer.start_id, *ids] for ids in questions]
     return torch.tensor(rows, device=model.vectors.device)
@@ -67,138 +68,35 @@ def marks(
     ]
 
 
-def write_chains(
-    model: Transformer,
-    tokenizer: Tokenizer,
-    problems: Sequence[Problem],
-    *,
-    n_chains: int,
-    n_tokens: int,
-    temperature: float,
-    generator: torch.Generator | None,
-) -> tuple[Continuations, Tensor]:
-    """Let a model write several chains for each problem.
+class ValueHead:
+    """Predicts the reward of a chain from the last layer's output, by ridge regression.
 
-    Args:
-        model: in eval mode.
-        tokenizer: of characters.
-        problems: with questions of one length.
-        n_chains: the chains of a problem.
-        n_tokens: the most tokens of a chain.
-        temperature: positive.
-        generator: of the random numbers.
-
-    Returns:
-        The different chains with their counts, and the number of each one's problem.
-    """
-    sampled = sample_tree(
-        model,
-        _prompts(model, tokenizer, problems),
-        n_samples=n_chains,
-        n_tokens=n_tokens,
-        stop_id=tokenizer.end_id,
-        temperature=temperature,
-        generator=generator,
-    )
-    return sampled, (sampled.row_counts.cumsum(0) - 1) // n_chains
-
-
-def reward_of(marking: Marking, process: float) -> float:
-    """Compute the reward of a chain: 1 for the right answer, and the process reward.
-
-    Args:
-        marking: of the chain.
-        process: the reward for all partial products; a share of them gives that share.
-    """
-    return float(marking.is_right) + process * marking.product_share
-
-
-class WrittenChains(NamedTuple):
-    """The chains that a model has written for some problems; a row for each different chain.
-
-    ``marked`` and ``rewards`` (row) are those of each chain, ``advantages`` (row, 1) or (row,
-    token). ``is_used`` (row): whether the chain is learnt from. ``problems`` (row): the number of
-    its problem.
+    Each step adds its tokens to the regression, whose older part fades. The trunk gets no gradient
+    from it.
     """
 
-    sampled: Continuations
-    marked: Sequence[Marking]
-    rewards: Tensor
-    advantages: Tensor
-    is_used: Tensor
-    problems: Tensor
+    def __init__(self, width: int) -> None:
+        self.tensors = {"gram": torch.zeros(width + 1, width + 1), "moment": torch.zeros(width + 1)}
 
-    @property
-    def used_problems(self) -> Tensor:
-        """The numbers of the problems with a chain that is learnt from, ascending."""
-        problems: Tensor = self.problems[self.is_used].unique()
-        return problems
+    def predict(self, x: Float[Tensor, "row token d_model"]) -> Float[Tensor, "row token"]:
+        """Predict the reward at every token; 0 before the first fit."""
+        gram = self.tensors["gram"] + RIDGE * torch.eye(len(self.tensors["gram"]))
+        rewards: Tensor = _with_one(x) @ torch.linalg.solve(gram, self.tensors["moment"])
+        return rewards
 
-    def figures(self) -> dict[str, float]:
-        """Compute the means over all chains, equal ones counted as often as they were written.
-
-        Returns:
-            ``reward``; ``right`` and ``wrong_reason``: the share of right answers, and of those
-            with a wrong step; ``used``: the share learnt from; ``entropy``: the mean −log π of a
-            token, in nats; ``length`` in tokens; ``distinct``: the share of different chains.
-        """
-        counts = self.sampled.row_counts
-        n_chains, n_tokens = counts.sum(), self.sampled.weights.sum()
-        surprise = -(self.sampled.log_probs * self.sampled.weights).sum()
-        return {
-            "reward": float((self.rewards * counts).sum() / n_chains),
-            "right": _share([each.is_right for each in self.marked], counts),
-            "wrong_reason": _share(
-                [each.is_right_for_wrong_reason for each in self.marked], counts
-            ),
-            "used": float((self.is_used * counts).sum() / n_chains),
-            "entropy": float(surprise / n_tokens),
-            "length": float(n_tokens / n_chains),
-            "distinct": float(len(counts) / n_chains),
-        }
+    def fit(
+        self,
+        x: Float[Tensor, "row token d_model"],
+        rewards: Float[Tensor, " row"],
+        weights: Float[Tensor, "row token"],
+    ) -> None:
+        """Add the tokens of some chains, each with its weight and the reward of its chain."""
+        features = _with_one(x).flatten(0, 1)
+        weighted = features * weights.view(-1, 1)
+        targets = rewards[:, None].expand(weights.shape).flatten()
+        for name, product in (("gram", weighted.T @ features), ("moment", weighted.T @ targets)):
+            self.tensors[name].mul_(MEMORY).add_(product)
 
 
-def _share(marks: Sequence[bool], counts: Tensor) -> float:
-    return float((torch.tensor(marks) * counts.cpu()).sum() / counts.sum())
-
-
-def join(draws: Sequence[WrittenChains], *, stop_id: int) -> WrittenChains:
-    """Put the chains of several draws of problems one after another.
-
-    Args:
-        draws: whose advantages are of each chain if there are several.
-        stop_id: the token after a chain's end.
-    """
-    if len(draws) == 1:
-        return draws[0]
-    sampled = [draw.sampled for draw in draws]
-    firsts = [0]
-    for draw in draws:
-        firsts.append(firsts[-1] + int(draw.problems[-1]) + 1)
-
-    def padded(tensors: Iterable[Tensor], value: int | bool = 0) -> Tensor:
-        kept = list(tensors)
-        wide = max(tensor.shape[1] for tensor in kept)
-        return torch.cat([F.pad(each, (0, wide - each.shape[1]), value=value) for each in kept])
-
-    whole = Continuations(
-        ids=padded((each.ids for each in sampled), stop_id),
-        log_probs=padded(each.log_probs for each in sampled),
-        is_sampled=padded(each.is_sampled for each in sampled),
-        has_ended=torch.cat([each.has_ended for each in sampled]),
-        counts=torch.cat([each.row_counts for each in sampled]),
-    )
-    return WrittenChains(
-        whole,
-        [marking for draw in draws for marking in draw.marked],
-        torch.cat([draw.rewards for draw in draws]),
-        padded(draw.advantages for draw in draws),
-        torch.cat([draw.is_used for draw in draws]),
-        torch.cat([draw.problems + first for draw, first in zip(draws, firsts, strict=False)]),
-    )
-
-
-def mean(values: Iterable[float]) -> float:
-    """Compute the mean; 0 of nothing."""
-    numbers = [float(value) for value in values]
-    return sum(numbers) / max(1, len(numbers))
+def _with_one(x: Tensor) -> Tensor:
+    return torch.cat([x, torch.ones_like(x[..., :1])], dim=-1)

@@ -26,11 +26,10 @@ from jaxtyping import Float
 from pydantic import Field
 from torch import Tensor
 
-from headlight.lab.training.policy_gradient import ValueHead
 from headlight.model.arithmetic import Marking, Problem, mark, split
 from headlight.model.cancellation import check
 from headlight.model.checkpoint.checkpoint import ZOO, load_checkpoint
-from headlight.model.experiments.chains import solve
+from headlight.model.experiments.chains import ValueHead, solve
 from headlight.model.experiments.experiment import (
     Arrays,
     Cost,

@@ -7,11 +7,8 @@ decides which is right.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations, product
-
-from headlight.lab.training.agreement_text import test_nouns
 
 Noun = tuple[str, str]
 
@@ -30,17 +27,6 @@ NOUNS: tuple[Noun, ...] = (
 """Singular and plural; each ordered pair of different nouns is one of 90."""
 
 PREPOSITIONS = ("near", "behind", "with", "beside")
-OTHER_PREPOSITIONS = ("from", "below", "beyond", "without")
-"""Prepositions that `headlight.lab.training.agreement_text` does not use."""
-UNSEEN_PREPOSITIONS = (*OTHER_PREPOSITIONS, "toward", "underneath", "alongside", "on the edge of")
-UNSEEN_ENDS = (
-    " in the garden.",
-    " never seen again.",
-    " better than the rest.",
-    " at the end of the street.",
-    " of no use to anybody.",
-)
-"""What follows the verb in no template, up to the stop."""
 MEN = ("king", "boy", "father", "prince", "uncle", "man")
 WOMEN = ("queen", "girl", "mother", "princess", "aunt", "woman")
 SUBJECT_FRAMES = (
@@ -63,54 +49,6 @@ class ControlledSentence:
     query: tuple[int, int]
     right: tuple[int, int]
     other: tuple[int, int]
-
-
-@dataclass(frozen=True, kw_only=True)
-class AgreementItem:
-    """The beginning of a sentence before its verb, and the verb that agrees and that does not.
-
-    ``is_congruent``: the noun next to the verb has the number of the subject; then a model that
-    agrees with the nearest noun is right, too.
-    """
-
-    beginning: str
-    right: str
-    wrong: str
-    is_congruent: bool
-
-
-def agreement_items(
-    prepositions: Sequence[str] = PREPOSITIONS, pairs: Sequence[tuple[Noun, Noun]] = ()
-) -> list[AgreementItem]:
-    """Return pairs of nouns with each preposition, in both numbers of subject and other noun.
-
-    Without `pairs`, the 90 ordered pairs of `NOUNS`: 1,440 items with 4 prepositions. Half of the
-    items are congruent.
-    """
-    items = []
-    for (subject, other), preposition in product(pairs or [*permutations(NOUNS, 2)], prepositions):
-        for number, other_number in product((0, 1), repeat=2):
-            verbs = ("was", "were")
-            items.append(
-                AgreementItem(
-                    beginning=f"The {subject[number]} {preposition} the {other[other_number]}",
-                    right=verbs[number],
-                    wrong=verbs[1 - number],
-                    is_congruent=number == other_number,
-                )
-            )
-    return items
-
-
-def unseen_items() -> list[AgreementItem]:
-    """Return sentences of nouns and prepositions that no template for training has.
-
-    The nouns are those of `test_nouns`, each with the next two as the other noun; the prepositions
-    are `UNSEEN_PREPOSITIONS`. Half of the items are congruent.
-    """
-    nouns = test_nouns()
-    pairs = [(noun, nouns[(n + k) % len(nouns)]) for n, noun in enumerate(nouns) for k in (1, 2)]
-    return agreement_items(UNSEEN_PREPOSITIONS, pairs)
 
 
 def subject_sentences() -> list[ControlledSentence]:

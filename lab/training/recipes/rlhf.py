@@ -26,13 +26,7 @@ from headlight.lab.training.batches import Batch, TextRows, generator_of
 from headlight.lab.training.config import BATCH_SETTINGS, LoopConfig, Recipe, require
 from headlight.lab.training.distributed import ALONE, Processes
 from headlight.lab.training.loop import Loop, StepReport
-from headlight.lab.training.policy_gradient import (
-    Continuations,
-    group_advantages,
-    log_probs_of,
-    policy_loss,
-    sample_continuations,
-)
+from headlight.lab.training.policy_gradient import group_advantages, log_probs_of, policy_loss
 from headlight.lab.training.preference import (
     N_ANSWER,
     N_PROMPT,
@@ -44,6 +38,7 @@ from headlight.lab.training.recipes import stories
 from headlight.model.checkpoint.checkpoint import load_checkpoint
 from headlight.model.config import TransformerConfig
 from headlight.model.corpus import TokenStream, lines, read_documents
+from headlight.model.generation.continuations import Continuations, sample_continuations
 from headlight.model.served.transformer import Checkpoint
 from headlight.model.tokenizer import Tokenizer
 from headlight.model.transformer import Transformer

@@ -1,3 +1,5 @@
-"""The command line and the small models of the tests of `app`."""
+"""The command with the tiny models of the tests of app/."""
 
-from tests.app.conftest import *  # noqa: F403 - its fixtures
+from tests.app.conftest import headlight, tiny, translator, zoo
+
+__all__ = ["headlight", "tiny", "translator", "zoo"]

@@ -10,8 +10,8 @@ import pytest
 import zstandard
 
 from headlight.lab.data.documents import Unusable, read_at, stream_documents
-from headlight.lab.data.unpacking import plain
 from headlight.model.corpus import CorpusError, corpus_files, read_documents
+from headlight.model.unpacking import plain
 
 TEXT = "One day.\n<|endofstory|>\nAnother été.\n"
 PACK = {

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from headlight.lab.evaluation import examples
+from headlight.lab.evaluation import agreement, examples
 from headlight.lab.evaluation.agreement import agreement_figures
 from headlight.lab.evaluation.examples import MEASURES, holds, measure_examples
 from headlight.lab.evaluation.reasoning import digit_heads
@@ -148,7 +148,7 @@ def test_an_unknown_claim_is_refused(stories):
 
 
 def test_agreement_across_a_noun_is_measured_beside_its_control(stories, monkeypatch):
-    items = controlled_sentences.agreement_items()[::11]
+    items = agreement.agreement_items()[::11]
     monkeypatch.setattr("headlight.lab.evaluation.agreement.agreement_items", lambda *_: items)
     figures = agreement_figures(stories)["agreement"]
     assert figures["sentences"] == sum(not item.is_congruent for item in items) > 20

@@ -12,11 +12,11 @@ from headlight.lab.training.policy_gradient import (
     kl_to_reference,
     log_probs_of,
     policy_loss,
-    sample_continuations,
     sample_tree,
     shared_log_probs,
 )
 from headlight.model.config import TransformerConfig
+from headlight.model.generation.continuations import sample_continuations
 from headlight.model.transformer import Transformer
 
 TOY = TransformerConfig(

@@ -6,14 +6,13 @@ from dataclasses import replace
 import pytest
 import torch
 
+from headlight.lab.training.chains import reward_of
 from headlight.lab.training.loop import METRICS
-from headlight.lab.training.policy_gradient import ValueHead
 from headlight.lab.training.reinforcement import BEFORE
 from headlight.lab.training.run import make_run, resume, start
 from headlight.model.arithmetic import Marking, Problem, mark
 from headlight.model.checkpoint.checkpoint import CheckpointError, load
 from headlight.model.corpus import CorpusError
-from headlight.model.experiments.chains import reward_of
 
 SETTINGS = {
     "model": {"n_layers": 1, "n_heads": 2, "d_model": 16, "d_ff": 16},
@@ -168,17 +167,6 @@ def test_the_reward_is_computed_from_the_marks():
     assert reward_of(mark(problem, wrong), 0.0) == 0
     assert reward_of(mark(problem, wrong), 0.5) == 0.25
     assert reward_of(mark(problem, right), 0.5) == 1.5
-
-
-def test_the_value_head_learns_the_reward_of_its_chains():
-    torch.manual_seed(0)
-    head, direction = ValueHead(8), torch.randn(8)
-    for _ in range(5):
-        x = torch.randn(40, 3, 8)
-        x[:, :, :] = x[:, :1]
-        head.fit(x, x[:, 0] @ direction + 2, torch.ones(40, 3))
-    x = torch.randn(10, 1, 8)
-    torch.testing.assert_close(head.predict(x)[:, 0], x[:, 0] @ direction + 2, atol=0.1, rtol=0)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import torch
 from headlight.model.arithmetic import Problem, mark, split
 from headlight.model.checkpoint.checkpoint import ZOO, load_checkpoint
 from headlight.model.experiments import thinking
+from headlight.model.experiments.chains import ValueHead
 from headlight.model.experiments.thinking import (
     EXPERIMENT,
     Chain,
@@ -119,3 +120,14 @@ def test_the_value_prefers_what_led_to_right_answers_within_a_problem():
     )
     assert good > 0.2
     assert bad < -0.2
+
+
+def test_the_value_head_learns_the_reward_of_its_chains():
+    torch.manual_seed(0)
+    head, direction = ValueHead(8), torch.randn(8)
+    for _ in range(5):
+        x = torch.randn(40, 3, 8)
+        x[:, :, :] = x[:, :1]
+        head.fit(x, x[:, 0] @ direction + 2, torch.ones(40, 3))
+    x = torch.randn(10, 1, 8)
+    torch.testing.assert_close(head.predict(x)[:, 0], x[:, 0] @ direction + 2, atol=0.1, rtol=0)

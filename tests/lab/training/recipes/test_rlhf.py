@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from headlight.lab.training.loop import METRICS
-from headlight.lab.training.policy_gradient import Continuations, sample_continuations
 from headlight.lab.training.recipes import rlhf
 from headlight.lab.training.recipes.rlhf import (
     RlhfConfig,
@@ -16,6 +15,7 @@ from headlight.lab.training.recipes.rlhf import (
     rewards_of,
 )
 from headlight.lab.training.run import make_run, start
+from headlight.model.generation.continuations import Continuations, sample_continuations
 from tests.lab.training.conftest import require_equal_when_resumed
 
 PARAGRAPH = "The quick brown fox saw a dog and then the cat chased the mouse over a street. "
