@@ -6,7 +6,7 @@
 import { isFilling } from '../trace/attention.js';
 import { percent, signed, tick } from '../words/numbers.js';
 import { visible } from '../words/text.js';
-import { bytesInWords, nameOf } from '../words/tokens.js';
+import { bytesInWords, tokenName } from '../words/tokens.js';
 import { matrixAt, rowOf } from '../trace/trace.js';
 import { isMask, wordBehind } from '../trace/words.js';
 import { css, diverging, sequential } from './colour.js';
@@ -237,7 +237,7 @@ export function nameOfGuess(text) {
  * @returns {string} only spaces stay visible
  */
 export function guessInWords(text) {
-  return bytesInWords(text) ?? nameOf({ text, part: null });
+  return bytesInWords(text) ?? tokenName({ text, part: null });
 }
 
 /**

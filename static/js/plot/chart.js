@@ -3,9 +3,9 @@
  * sentence read of it. No module outside plot/ names a key of Plotly's.
  */
 
-import { gridOf } from './grid.js';
-import { countOf, axisOf, plainAxis, labelWidth } from './scales.js';
-import { footOf, roomOf, squareRoom } from './layout.js';
+import { buildGrid } from './grid.js';
+import { countOf, buildAxis, plainAxis, labelWidth } from './scales.js';
+import { footOf, measureRoom, squareRoom } from './layout.js';
 import { paperText } from './marks/mark.js';
 import { escapeForPlotly } from '../words/text.js';
 
@@ -53,7 +53,7 @@ export function chart(spec, { width, palette, pageWidth, height = Infinity }) {
   const ramps = all.flatMap(({ ramp }) => (ramp && ramp.legend !== 'none' ? [ramp] : []));
   const legend = legendFor(all, width);
   const stack = panes?.stack({ isSwapped, foot: footOf(across, width), width }) ?? NO_PANES;
-  const room = (size.isSquare ? squareRoom : roomOf)(
+  const room = (size.isSquare ? squareRoom : measureRoom)(
     { across, down, ramps, legend, size, stack, edges: edgesOf(all), hasTitle: title !== '' },
     { width, height },
   );
@@ -94,7 +94,7 @@ export function chart(spec, { width, palette, pageWidth, height = Infinity }) {
         ...room.notes(palette),
       ],
     },
-    grid: gridOf(spec, main, width),
+    grid: buildGrid(spec, main, width),
     ...(labelled && { labelled }),
   };
 }
@@ -148,7 +148,7 @@ function planOf({ x, y, marks, isSwapped, isCovered, palette, room, whole, width
   const [across, down] = isSwapped ? [y, x] : [x, y];
   /** @param {Scale} scale @param {'x'|'y'} name */
   const axis = (scale, name) =>
-    axisOf(scale, {
+    buildAxis(scale, {
       values: marks.flatMap(({ reach }) => reach[name]),
       pixels: scale === down ? inner.height : inner.width,
       width,

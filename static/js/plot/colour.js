@@ -137,7 +137,7 @@ function toByte(channel) {
  * @param {number} value
  * @param {number} ceiling the value at the top of the scale
  */
-export function levelOf(value, ceiling) {
+export function computeLevel(value, ceiling) {
   if (ceiling <= 0) return 0;
   return Math.max(0, Math.min(LEVELS - 1, Math.round((value / ceiling) * (LEVELS - 1))));
 }
@@ -210,7 +210,7 @@ export function plotlyScale(scale) {
  * @param {Uint8Array} colours 256 × red, green, blue
  * @returns {Uint32Array} the same, opaque, one number a pixel
  */
-export function inksOf(colours) {
+export function packPixels(colours) {
   const bytes = new Uint8Array(LEVELS * 4).fill(255);
   for (let level = 0; level < LEVELS; level += 1)
     bytes.set(colours.subarray(level * 3, level * 3 + 3), level * 4);
@@ -328,7 +328,7 @@ export function paintHeads({ canvas, frame, cells, rows, pictureOf }, look) {
   const side = Math.round(size * ratio);
   const image = new ImageData(width, height);
   const sheet = { pixels: new Uint32Array(image.data.buffer), width };
-  const inks = inksOf(sequential(theme));
+  const inks = packPixels(sequential(theme));
   /** @param {number} place @param {number} most */
   const within = (place, most) => Math.max(0, Math.min(Math.round(place * ratio), most - side));
   /** @type {Placed[]} */

@@ -165,7 +165,7 @@ const ONE_SIDE = { rows: 'source', columns: 'source' };
  * @param {PointedCell|PointedToken|null} pointed
  * @returns {SentenceMarks}
  */
-export function highlightOf(grid, pointed) {
+export function findHighlight(grid, pointed) {
   if (pointed?.cell) return ofCell(pointed.grid, pointed.cell);
   return (pointed && grid && ofToken(grid, /** @type {PointedToken} */ (pointed))) ?? atRest(grid);
 }
@@ -227,12 +227,12 @@ function atRest(grid) {
 }
 
 /** @param {Chart} spec @param {Plan} plan @param {number} width of the drawing @returns {Grid} */
-export function gridOf(spec, plan, width) {
+export function buildGrid(spec, plan, width) {
   const { x, y, marks, panes, isSwapped = false, table, sentence, cursor, size } = spec;
   const all = [...marks, ...(panes?.marks ?? [])];
   const mark = all.find((each) => each.table && each.meaning.value) ?? marks[0];
   const rows = mark.table?.rowLabels;
-  const grid = readOf(mark, {
+  const grid = buildReadGrid(mark, {
     rows: { title: rows ? 'curve' : titleOf(y), labels: rows ?? labelsOf(y, []), ...table.rows },
     columns: { title: titleOf(x), labels: labelsOf(x, mark.reach.x), ...table.columns },
     isOfCurves: Boolean(rows),
@@ -254,7 +254,7 @@ export function gridOf(spec, plan, width) {
  * @param {{rows: {title: string, labels: string[]}, columns: {title: string, labels: string[]}, isOfCurves?: boolean, table: Table, sentence?: Partial<SentenceLink & CellCursor>, cursor?: Partial<CellCursor>}} of
  * @returns {Grid}
  */
-export function readOf(
+export function buildReadGrid(
   mark,
   { rows: named, columns: across, isOfCurves, table, sentence, cursor },
 ) {

@@ -53,7 +53,7 @@ const HEIGHT = { wide: 306, roomy: 218, narrow: 174 };
 const WIDE = 640;
 
 /** @param {Parts} parts @param {Pick<Frame, 'width'|'height'>} frame @returns {Room} */
-export function roomOf(parts, { width: available, height }) {
+export function measureRoom(parts, { width: available, height }) {
   const { across, down, legend, size, stack, edges, hasTitle } = parts;
   const { beside, above, below } = stack;
   const most = Math.min(available, size.widest ?? Infinity);

@@ -1,7 +1,7 @@
 /** The words and lines of a map of lines under a pointer, and what is brought out of them. */
 
 import { share } from '../words/numbers.js';
-import { along, LEAST_NUMBER, nearestLine, NUMBER, strongestOf } from './lines.js';
+import { along, LEAST_NUMBER, nearestLine, NUMBER, findStrongest } from './lines.js';
 
 /**
  * @import { Matrix } from '../trace/trace.js'
@@ -27,7 +27,7 @@ const REACH = 7;
  * @param {Parts} parts
  * @returns {Hits}
  */
-export function geometryOf({ weights, rows, columns }, { lines, numbers, ceiling, box, ink }) {
+export function buildHits({ weights, rows, columns }, { lines, numbers, ceiling, box, ink }) {
   const places = new Map(numbers.map(({ line, at }) => [keyOf(line), at]));
   /** @param {{row: number, column: number}} pair */
   const numberAt = (pair) => places.get(keyOf(pair)) ?? along(box.spanOf(pair), 0.5);
@@ -86,8 +86,8 @@ function indexAt(y, count, { down, head }) {
  */
 function wordCell(weights, side, index) {
   if (side === 'row')
-    return { row: index, column: strongestOf(weights, { row: index }), of: 'row' };
-  return { row: strongestOf(weights, { column: index }), column: index, of: 'column' };
+    return { row: index, column: findStrongest(weights, { row: index }), of: 'row' };
+  return { row: findStrongest(weights, { column: index }), column: index, of: 'column' };
 }
 
 /**

@@ -5,14 +5,14 @@
  * small.
  */
 
-import { css, levelOf, plotlyScale, sequential } from './colour.js';
+import { css, computeLevel, plotlyScale, sequential } from './colour.js';
 import { baseLayout } from './chart.js';
 import { colourBar, colourBarTitle, swatchNotes } from './layout.js';
 import { isNarrow, labelWidth, letteringFor } from './scales.js';
-import { geometryOf, isLeft } from './line_hits.js';
-import { binned, LEAST_NUMBER, linesOf, NUMBER, numberPlaces } from './lines.js';
+import { buildHits, isLeft } from './line_hits.js';
+import { binned, LEAST_NUMBER, chooseLines, NUMBER, numberPlaces } from './lines.js';
 import { reader } from './marks/mark.js';
-import { readOf } from './grid.js';
+import { buildReadGrid } from './grid.js';
 import { extent } from '../trace/trace.js';
 import { share } from '../words/numbers.js';
 import { escapeForPlotly, shortened } from '../words/text.js';
@@ -76,7 +76,7 @@ export function linesChart(
   const wanted = { ...spec, rows, columns, palette, width, height };
   const { data, layout, geometry, drawn, left } = linesFigure(wanted);
   const mark = reader(rows.length, columns.length, { ...meaning, kind: 'diagram of lines' });
-  const grid = readOf(mark, {
+  const grid = buildReadGrid(mark, {
     rows: table.rows,
     columns: table.columns,
     table,
@@ -92,7 +92,7 @@ export function linesChart(
  */
 export function linesFigure(wanted) {
   const { weights, threshold = 0, chosenRow = null, overlaid = [], palette } = wanted;
-  const { lines, left } = linesOf(weights, { threshold, most: MOST_LINES });
+  const { lines, left } = chooseLines(weights, { threshold, most: MOST_LINES });
   const ceiling = wanted.ceiling ?? (extent(weights) || 1);
   const box = boxFor(wanted);
   const ink = inkFor(palette, ceiling, box.pitch * THICKNESS.ofPitch);
@@ -105,7 +105,7 @@ export function linesFigure(wanted) {
   );
   /** @param {Matrix} of @param {string} colour */
   const inColour = (of, colour) => {
-    const kept = linesOf(of, { threshold, most: MOST_LINES }).lines;
+    const kept = chooseLines(of, { threshold, most: MOST_LINES }).lines;
     return lineTraces(kept, chosenRow, ceiling, box, { ...ink, colour: () => colour });
   };
   // The strongest lines of all are on top.
@@ -121,7 +121,7 @@ export function linesFigure(wanted) {
       ...(isOne ? [scaleTrace(palette, ceiling, ink)] : []),
     ],
     layout: layoutFor(wanted, box),
-    geometry: geometryOf(wanted, { lines, numbers, ceiling, box, ink }),
+    geometry: buildHits(wanted, { lines, numbers, ceiling, box, ink }),
     drawn: lines,
     left,
   };
@@ -191,7 +191,7 @@ function inkFor({ theme }, ceiling, thickest) {
   return {
     scale: stretched,
     /** @param {number} weight */
-    colour: (weight) => css(stretched, levelOf(weight, ceiling)),
+    colour: (weight) => css(stretched, computeLevel(weight, ceiling)),
     /** @param {number} weight */
     width: (weight) =>
       THICKNESS.least + (thickest - THICKNESS.least) * Math.min(1, weight / ceiling),

@@ -25,7 +25,7 @@ const PULL = 3;
  * @param {{threshold?: number, most?: number}} [limits]
  * @returns {{lines: Line[], left: number}} `left`: how many reach the threshold and are left out
  */
-export function linesOf({ columns, data }, { threshold = 0, most = Infinity } = {}) {
+export function chooseLines({ columns, data }, { threshold = 0, most = Infinity } = {}) {
   /** @type {Line[]} */
   const lines = [];
   data.forEach((weight, at) => {
@@ -124,6 +124,6 @@ function distanceTo(point, { from, to }) {
  * @param {{row: number, column?: undefined}|{row?: undefined, column: number}} of one of the two
  * @returns {number} index of the column, or of the row
  */
-export function strongestOf(weights, { row, column }) {
+export function findStrongest(weights, { row, column }) {
   return highestIn(row === undefined ? columnOf(weights, column) : rowOf(weights, row));
 }

@@ -3,7 +3,7 @@
  */
 
 import { escapeForPlotly } from '../words/text.js';
-import { labelWidth, axisOf, plainAxis, countOf, leftOf } from './scales.js';
+import { labelWidth, buildAxis, plainAxis, countOf, leftOf } from './scales.js';
 import { paperText } from './marks/mark.js';
 
 /**
@@ -140,7 +140,7 @@ function planOf({ x, y, marks, pixels }, main, { isBeside, number, domain }) {
     const isDown = (name === 'y') !== isSwapped;
     const values = marks.flatMap(({ reach }) => reach[name]);
     const along = isDown ? inner.height : inner.width;
-    return axisOf(scale, { values, pixels: along, width, isDown, palette });
+    return buildAxis(scale, { values, pixels: along, width, isDown, palette });
   };
   const [across, down] = isSwapped ? [y, x] : [x, y];
   return {

@@ -6,7 +6,7 @@
 
 import { madeOf, originOf } from '../api/request_code.js';
 import { escapeForPlotly, shortened } from '../words/text.js';
-import { css, levelOf, LEVELS, sequential } from './colour.js';
+import { css, computeLevel, LEVELS, sequential } from './colour.js';
 import { letteringFor } from './scales.js';
 
 /**
@@ -232,9 +232,9 @@ function cellsOf({ rows, columns, data, isCausal = false }, [x, y], side, ceilin
   for (let row = 0; row < rows; row += 1) {
     const seen = isCausal ? Math.min(columns, row + 1) : columns;
     for (let from = 0; from < seen;) {
-      const level = levelOf(data[row * columns + from], ceiling);
+      const level = computeLevel(data[row * columns + from], ceiling);
       let end = from + 1;
-      while (end < seen && levelOf(data[row * columns + end], ceiling) === level) end += 1;
+      while (end < seen && computeLevel(data[row * columns + end], ceiling) === level) end += 1;
       paths.set(level, `${paths.get(level) ?? ''}M${from} ${row}h${end - from}v1h${from - end}z`);
       from = end;
     }

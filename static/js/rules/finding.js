@@ -6,7 +6,7 @@
 import { isFilling, isRating, predictingSide, tokensOf } from '../trace/attention.js';
 import { counted, enumerated } from '../words/lists.js';
 import { decimal, percent, signed } from '../words/numbers.js';
-import { bytesInWords, nameOf } from '../words/tokens.js';
+import { bytesInWords, tokenName } from '../words/tokens.js';
 import { isWord } from './head_insight.js';
 import { highestIn, layersWith, matrixAt, rowOf } from '../trace/trace.js';
 import { isMask, placeInWords } from '../trace/words.js';
@@ -27,7 +27,7 @@ const FINDINGS = { next_token: ofPrediction, experts: ofPunctuation };
  * @param {Chosen} chosen
  * @returns {string} '' if there is nothing to say
  */
-export function findingOf(trace, view, chosen) {
+export function writeFinding(trace, view, chosen) {
   if (isRating(trace)) return ofReward(trace);
   return FINDINGS[view]?.(trace, chosen) ?? '';
 }
@@ -66,7 +66,7 @@ function guessesAt({ analyses }, place) {
   const probabilities = rowOf(matrixAt(prediction.probabilities), place);
   return Array.from(probabilities, (probability, rank) => {
     const text = prediction.texts[place][rank];
-    return { word: bytesInWords(text) ?? nameOf({ text, part: null }), probability };
+    return { word: bytesInWords(text) ?? tokenName({ text, part: null }), probability };
   });
 }
 

@@ -5,11 +5,11 @@
 
 import { percent } from '../words/numbers.js';
 import { visible } from '../words/text.js';
-import { byteRangeOf, nameOf } from '../words/tokens.js';
+import { writeByteRange, tokenName } from '../words/tokens.js';
 import {
   labelledHeads,
   looksUpWritten,
-  placeOf,
+  choosePlace,
   strongestHeads,
   tokensOf,
   weightsAt,
@@ -224,8 +224,8 @@ const KINDS = {
  * @param {number} query the chosen row
  * @returns {string} empty if there are no weights
  */
-export function insightOf(trace, state, query) {
-  const place = placeOf(state, trace);
+export function explainRow(trace, state, query) {
+  const place = choosePlace(state, trace);
   const weights = place && matrixOf(trace, place, state.layer, state.head);
   if (!place || !weights || query < 0 || query >= weights.rows) return '';
   const rows = tokensOf(trace, place.rows);
@@ -341,14 +341,14 @@ const NUMBER = /^\p{N}+$/u;
 function wordAt(tokens, names, index) {
   const name = `“${names[index]}”`;
   const { part } = tokens[index];
-  const piece = `“${part ? visible(part.whole) : nameOf(tokens[index])}”`;
+  const piece = `“${part ? visible(part.whole) : tokenName(tokens[index])}”`;
   if (piece !== name && NUMBER.test(names[index]))
     return { name: `${piece} of ${name}`, ordinal: '', noun: 'digit' };
   if (isReadInPieces(names[index])) return { name: piece, ordinal: '', noun: 'letters' };
   /** @param {number} at */
-  const placeOf = (at) => tokens[at].word ?? `at ${at}`;
-  const places = new Set(names.flatMap((name, at) => (name === names[index] ? [placeOf(at)] : [])));
-  const before = [...places].indexOf(placeOf(index));
+  const wordAt = (at) => tokens[at].word ?? `at ${at}`;
+  const places = new Set(names.flatMap((name, at) => (name === names[index] ? [wordAt(at)] : [])));
+  const before = [...places].indexOf(wordAt(index));
   return { name, ordinal: places.size > 1 ? (ORDINALS[before] ?? 'last ') : '', noun: 'word' };
 }
 
@@ -361,8 +361,12 @@ function wordAt(tokens, names, index) {
 function pieceAt(tokens, index) {
   const { part } = tokens[index];
   if (part)
-    return { name: `${byteRangeOf(part)} of “${visible(part.whole)}”`, ordinal: '', noun: 'byte' };
-  const name = nameOf(tokens[index]);
+    return {
+      name: `${writeByteRange(part)} of “${visible(part.whole)}”`,
+      ordinal: '',
+      noun: 'byte',
+    };
+  const name = tokenName(tokens[index]);
   return { name: `“${name}”`, ordinal: '', noun: NUMBER.test(name) ? 'digit' : 'letters' };
 }
 
@@ -428,7 +432,7 @@ export function asksRoles({ text, model }) {
  * @param {ViewState} state
  * @returns {[string, string][]}
  */
-export function rolesOf({ answers, layer, head }) {
+export function findRoles({ answers, layer, head }) {
   /** @type {Card|undefined} */
   const card = answers?.roles?.trace?.card;
   /** @type {Record<string, {layer: number, head: number, weight: number, evenly: number}>} */

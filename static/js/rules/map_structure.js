@@ -27,7 +27,7 @@ const ROUNDS = 60;
  * @param {boolean} isOneText rows and columns are the same tokens
  * @returns {number} from 0 to 1
  */
-export function structureOf(data, offset, { rows, columns }, isOneText) {
+export function measureStructure(data, offset, { rows, columns }, isOneText) {
   const map = coarse(data, offset, rows, columns);
   const { height, width } = map;
   let total = 0;
@@ -134,7 +134,7 @@ function compute({ tensors }, stack, ending) {
       return Array.from({ length: heads }, (_, head) => ({
         layer,
         head,
-        structure: structureOf(
+        structure: measureStructure(
           data,
           head * rows * columns,
           { rows, columns },

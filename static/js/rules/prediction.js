@@ -6,8 +6,8 @@
 import {
   isFilling,
   isRating,
-  placeOf,
-  placesOf,
+  choosePlace,
+  findPlaces,
   predictingSide,
   tokensOf,
 } from '../trace/attention.js';
@@ -78,7 +78,7 @@ export function isPredicting(trace) {
  */
 export function predictionAsks(trace, state, { position, row }) {
   if (!isPredicting(trace)) return {};
-  const edits = editsOf(trace, state, row);
+  const edits = collectEdits(trace, state, row);
   const { token } = state;
   return {
     ...(trace.card?.analyses.includes('logit_attribution') && {
@@ -100,7 +100,7 @@ export function predictionAsks(trace, state, { position, row }) {
  * @param {number} row of attention that is shown
  * @returns {Edit[]}
  */
-export function editsOf(trace, state, row) {
+export function collectEdits(trace, state, row) {
   return [...offEdit(trace, state), ...weightEdit(trace, state, row), ...cutEdit(state)];
 }
 
@@ -146,13 +146,13 @@ export function headOff(trace, { off }) {
   const [, place, ...numbers] = /^head (\w+) (\d+) (\d+)$/.exec(off) ?? [];
   const [layer, head] = numbers.map(Number);
   const { n_layers: nLayers = 0, n_heads: nHeads = 0 } = trace.card ?? {};
-  const isOfModel = placesOf(trace).some(({ id }) => id === place);
+  const isOfModel = findPlaces(trace).some(({ id }) => id === place);
   return isOfModel && layer < nLayers && head < nHeads ? { place, layer, head } : null;
 }
 
 /** @param {Trace} trace @param {Chosen} state @param {number} query @returns {Edit[]} */
 function weightEdit(trace, state, query) {
-  const cell = state.weight === null ? null : cellOf(trace, state, query);
+  const cell = state.weight === null ? null : chooseCell(trace, state, query);
   if (!cell) return NO_EDITS;
   const { site, head, key, row } = cell;
   const value = rowWith(row, key, state.weight ?? 0, state.weight_fixed);
@@ -179,8 +179,8 @@ export function rowWith(row, key, weight, isFixed) {
  * @param {number} query the row that is shown
  * @returns null: there is none, or it is one of the future
  */
-export function cellOf(trace, state, query) {
-  const place = placeOf(state, trace);
+export function chooseCell(trace, state, query) {
+  const place = choosePlace(state, trace);
   const { layer, head } = state;
   if (!place || layer === null || head === null) return null;
   const site = `${pathOf(place, layer)}.weights`;
@@ -246,7 +246,7 @@ const leastOf = (listed) => listed.at(-1)?.probability ?? 1;
  * @param {Chosen} state
  * @returns {Cause[]} the strongest first; empty while they are not known
  */
-export function causesOf(trace, state) {
+export function findCauses(trace, state) {
   const attribution = state.answers?.next_why?.trace?.analyses.logit_attribution;
   if (!attribution) return [];
   const causes = [...headCauses(trace, attribution), ...networkCauses(trace, attribution)]
@@ -351,7 +351,7 @@ function networksOf({ part_names: names, parts }) {
  * @param {Chosen} state
  * @returns {Effects|null} null: it is not known, or not asked for
  */
-export function effectsOf(trace, state) {
+export function readEffects(trace, state) {
   const attribution = (state.answers?.next_why?.trace ?? state.answers?.next_why?.previous)
     ?.analyses.logit_attribution;
   if (!attribution || state.map !== 'effect') return null;

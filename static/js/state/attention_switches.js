@@ -103,7 +103,7 @@ const FLOOR = -4;
  * @param {{range: 'one'|'head', most: number}} wish `most`: the largest value of any head, for unbounded values
  * @returns {Scale}
  */
-export function scaleOf(what, matrix, { range, most }) {
+export function chooseScale(what, matrix, { range, most }) {
   const isOfHead = range === 'head';
   const plain = { bottom: 0, isSigned: false, place: (/** @type {number} */ value) => value };
   if (what === 'log') return logScale(isOfHead ? extent(matrix) || 1 : 1);
@@ -181,7 +181,7 @@ export function canBeLines(what) {
  * @param {{placeId: string, nHeads: number}} of what is looked at
  * @returns {Switches}
  */
-export function switchesOf(state, { placeId, nHeads }) {
+export function readSwitches(state, { placeId, nHeads }) {
   /** @param {string} name */
   const set = (name) => state[`attention_${name}`] ?? STANDARDS[`attention_${name}`];
   const what = set('what');

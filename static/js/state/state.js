@@ -6,8 +6,8 @@
 import {
   hasTwoSides,
   isFilling,
-  placeOf,
-  placesOf,
+  choosePlace,
+  findPlaces,
   predictingSide,
   tokensOf,
   weightsAt,
@@ -292,13 +292,13 @@ export function beginning(state, example) {
  * @returns {State}
  */
 export function normalized(state, trace, views) {
-  const place = placeOf(state, trace);
+  const place = choosePlace(state, trace);
   const layers = weightsAt(place, trace);
   const { n_layers: nLayers = 0, n_heads: nHeads = 0 } = (trace.resolution && trace.card) || {};
   // A long text has maps in place of weights; the overview falls back on a place that it has.
   const places = trace.resolution
     ? ['encoder', 'decoder', 'cross']
-    : placesOf(trace).map(({ id }) => id);
+    : findPlaces(trace).map(({ id }) => id);
   const within = clamp(state, {
     layers: layers.length || nLayers,
     heads: layers.length > 0 ? trace.tensors[layers[0].site].shape[0] : nHeads,

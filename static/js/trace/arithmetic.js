@@ -34,7 +34,7 @@ export function largestIn({ columns, data }) {
  * @param {Float64Array} values
  * @param {number} part of the positive values that the colours tell apart
  */
-export function ceilingOf(values, part) {
+export function findCeiling(values, part) {
   const positive = values.filter((value) => value > 0).sort();
   return positive[Math.ceil(part * positive.length) - 1] || 1;
 }
@@ -63,7 +63,7 @@ export function softmax(logits) {
  * where n take the same.
  * @param {ArrayLike<number>} probabilities that sum to 1
  */
-export function entropyOf(probabilities) {
+export function entropyInBits(probabilities) {
   let sum = 0;
   for (let at = 0; at < probabilities.length; at += 1)
     if (probabilities[at] > 0) sum -= probabilities[at] * Math.log2(probabilities[at]);
@@ -117,7 +117,7 @@ export function pairsOf(width, isHalved = false) {
  * @param {Matrix} encoding
  * @returns {Pairs} neighbours, if no order gives the encoding
  */
-export function wavesOf(encoding) {
+export function findWaves(encoding) {
   const orders = [false, true].map((isHalved) => pairsOf(encoding.columns, isHalved));
   /** @param {Pairs} pairs */
   const isRight = ({ first, second, speeds }) =>
@@ -150,7 +150,7 @@ export function frequencies(width) {
  * @param {ArrayLike<number>} speeds radians per position, by pair
  * @returns {Float64Array} radians, by pair
  */
-export function anglesOf(positions, speeds) {
+export function computeAngles(positions, speeds) {
   return Float64Array.from(speeds, (speed) => speed * positions);
 }
 
@@ -159,7 +159,7 @@ export function anglesOf(positions, speeds) {
  * @param {Float64Array} angles by pair
  * @returns {Matrix} pair × the four numbers of its block, row by row
  */
-export function blocksOf(angles) {
+export function computeBlocks(angles) {
   const data = new Float64Array(angles.length * 4);
   angles.forEach((angle, pair) =>
     data.set([Math.cos(angle), Math.sin(angle), -Math.sin(angle), Math.cos(angle)], pair * 4),
@@ -175,7 +175,7 @@ export function blocksOf(angles) {
  */
 export function turned(vector, angles, pairs = pairsOf(vector.length)) {
   const { first, second, factor = 1 } = pairs;
-  const { data: block } = blocksOf(angles);
+  const { data: block } = computeBlocks(angles);
   const result = Float64Array.from(vector);
   angles.forEach((_, pair) => {
     const [a, b] = [vector[first[pair]], vector[second[pair]]];

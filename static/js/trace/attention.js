@@ -45,7 +45,7 @@ const FIRST_CHOICE = ['cross', 'decoder', 'encoder'];
  * @param {Trace} trace
  * @returns {Place[]} in the order of the model's parts
  */
-export function placesOf(trace) {
+export function findPlaces(trace) {
   return ALL.filter(
     ({ stack, ending }) => layersWith(trace.tensors, `${ending}.weights`, stack).length > 0,
   ).map((place) => ({
@@ -60,8 +60,8 @@ export function placesOf(trace) {
  * @param {Trace} trace
  * @returns {Place|null} the chosen one, or the first of the order above; null if there is none
  */
-export function placeOf({ where }, trace) {
-  const places = placesOf(trace);
+export function choosePlace({ where }, trace) {
+  const places = findPlaces(trace);
   /** @param {string|undefined} wanted */
   const find = (wanted) => places.find(({ id }) => id === wanted);
   return find(where) ?? FIRST_CHOICE.map(find).find(Boolean) ?? null;
@@ -69,9 +69,9 @@ export function placeOf({ where }, trace) {
 
 /** The choice of an attention, as views of heads offer it. */
 export const ATTENTIONS = {
-  places: (/** @type {Trace} */ trace) => (placesOf(trace).length > 1 ? placesOf(trace) : []),
+  places: (/** @type {Trace} */ trace) => (findPlaces(trace).length > 1 ? findPlaces(trace) : []),
   place: (/** @type {Trace} */ trace, /** @type {{where?: string}} */ state) =>
-    placeOf(state, trace)?.id,
+    choosePlace(state, trace)?.id,
 };
 
 /**
@@ -82,7 +82,7 @@ export const ATTENTIONS = {
  * @param {number} head
  */
 export function headInWords(trace, place, layer, head) {
-  const where = place && placesOf(trace).length > 1 ? `${place.name}, ` : '';
+  const where = place && findPlaces(trace).length > 1 ? `${place.name}, ` : '';
   return `${where}layer ${layer}, head ${head}`;
 }
 
@@ -102,8 +102,8 @@ export function weightsAt(place, { tensors }) {
  * @param {Trace} trace
  * @returns {Place[]}
  */
-export function stacksOf(trace) {
-  return hasTwoSides(trace) ? placesOf(trace).filter(({ id }) => id !== 'cross') : [];
+export function findStacks(trace) {
+  return hasTwoSides(trace) ? findPlaces(trace).filter(({ id }) => id !== 'cross') : [];
 }
 
 /**
@@ -112,7 +112,7 @@ export function stacksOf(trace) {
  * @param {Trace} trace
  * @returns {'encoder'|'decoder'}
  */
-export function stackOf({ where }, trace) {
+export function chooseStack({ where }, trace) {
   if (hasTwoSides(trace)) return where === 'encoder' ? 'encoder' : 'decoder';
   return Object.keys(trace.tensors).some((site) => site.startsWith('encoder.'))
     ? 'encoder'
@@ -255,7 +255,7 @@ export function labelsExplained() {
 const LOOKS_AT = ['previous', 'next', 'current', 'same_token', 'induction', 'monotonic', 'sink'];
 
 /** @param {string} id @returns {Label} a label that the page has no words for keeps its name */
-export function labelOf(id) {
+export function describeLabel(id) {
   const [title, short, help] = TITLES[id] ?? [id.replaceAll('_', ' '), id.slice(0, 4), ''];
   return { id, title, short, help };
 }
@@ -285,7 +285,7 @@ const pathOf = (site) => site.replace(/\.weights$/, '');
 
 /** @param {Record<string, number>} [scores] by label */
 function profileIn(scores = {}) {
-  return Object.entries(scores).map(([id, score]) => ({ ...labelOf(id), score }));
+  return Object.entries(scores).map(([id, score]) => ({ ...describeLabel(id), score }));
 }
 
 /**
@@ -315,7 +315,7 @@ function labelIn(labelling, head) {
   const index = labelling.labels[head];
   const nScores = labelling.scores.shape[1];
   return {
-    label: labelOf(labelling.names[index]),
+    label: describeLabel(labelling.names[index]),
     score: index < nScores ? labelling.scores.data[head * nScores + index] : null,
   };
 }
@@ -334,7 +334,7 @@ export function strongestHeads(trace, place) {
   const names = layers[0]?.labelling.names ?? [];
   return names.flatMap((id, index) => {
     const best = LOOKS_AT.includes(id) ? strongest(layers, index) : null;
-    return best ? [{ ...labelOf(id), ...best }] : [];
+    return best ? [{ ...describeLabel(id), ...best }] : [];
   });
 }
 
@@ -381,7 +381,7 @@ const ROLES = {
  * @param {Pick<LabelledHead, 'profile'>} head
  * @returns {string} empty if it has no label, or no profile
  */
-export function roleOf({ profile }) {
+export function describeRole({ profile }) {
   const id = Object.keys(ROLES).find((role) => profile?.some((label) => label.id === role));
   return id ? ROLES[id] : '';
 }
@@ -440,7 +440,7 @@ export function arranged(layers, order) {
   const ids = [...new Set(all.map(({ id }) => id))].sort((a, b) => rankOf(a) - rankOf(b));
   return ids.map((id) => {
     const entries = all.filter((entry) => entry.id === id).sort((a, b) => b.score - a.score);
-    const { title, help } = id === NO_LABEL ? UNLABELLED : labelOf(id);
+    const { title, help } = id === NO_LABEL ? UNLABELLED : describeLabel(id);
     const heads = entries.map(({ head }) => head);
     return { title, help: `${title}, ${counted(heads.length, 'head')}: ${help}`, heads };
   });

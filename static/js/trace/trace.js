@@ -3,7 +3,7 @@
  * safetensors file. https://huggingface.co/docs/safetensors/index#format
  */
 
-import { partsOf } from '../words/tokens.js';
+import { splitCharacters } from '../words/tokens.js';
 
 /**
  * @import { Takes } from '../views/experts/specialities.js'
@@ -135,7 +135,7 @@ function read(buffer) {
 
 /** @param {Token[]} tokens @param {string} text @returns {Token[]} */
 function withParts(tokens, text) {
-  const parts = partsOf(tokens, text);
+  const parts = splitCharacters(tokens, text);
   return tokens.map((token, index) => ({ ...token, part: parts[index] }));
 }
 
@@ -190,7 +190,7 @@ export function range(count) {
  * @param {(row: number, column: number) => number} value
  * @returns {Matrix}
  */
-export function matrixOf(rows, columns, value) {
+export function buildMatrix(rows, columns, value) {
   const data = new Float64Array(rows * columns);
   for (let at = 0; at < data.length; at += 1)
     data[at] = value(Math.floor(at / columns), at % columns);

@@ -7,7 +7,7 @@
 
 import { tokensOf } from './attention.js';
 import { named, quoted, tokenLabels } from '../words/tokens.js';
-import { matrixOf } from './trace.js';
+import { buildMatrix } from './trace.js';
 
 /**
  * @import { Side } from './attention.js'
@@ -26,7 +26,7 @@ export function alone(tokens) {
  * @param {string} text they were cut from; offsets count code points
  * @returns {Unit[]} neighbours that belong to one word as that word; special tokens stay single
  */
-export function wordsOf(tokens, text) {
+export function groupIntoWords(tokens, text) {
   const characters = [...text];
   /** @type {Unit[]} */
   const units = [];
@@ -71,7 +71,7 @@ export function isReadInPieces(word) {
 }
 
 /**
- * Return the words that a reader sees: as `wordsOf`, but with words that are read in pieces left in
+ * Return the words that a reader sees: as `groupIntoWords`, but with words that are read in pieces left in
  * tokens.
  * @param {Token[]} tokens
  * @param {string} text they were cut from
@@ -79,7 +79,7 @@ export function isReadInPieces(word) {
  */
 export function readableWords(tokens, text) {
   const single = alone(tokens);
-  return wordsOf(tokens, text).flatMap((unit) =>
+  return groupIntoWords(tokens, text).flatMap((unit) =>
     isReadInPieces(unit.text) ? single.slice(unit.first, unit.last + 1) : [unit],
   );
 }
@@ -89,7 +89,7 @@ export function readableWords(tokens, text) {
  * @param {number} index of a token
  * @returns {number} of the unit that holds it; −1: it is hidden
  */
-export function unitOf(units, index) {
+export function findUnit(units, index) {
   return units.findIndex(({ first, last }) => first <= index && index <= last);
 }
 
@@ -116,7 +116,7 @@ export function spread(units, values, count) {
  * @returns {Matrix} by unit
  */
 export function merged(matrix, rows, columns) {
-  return matrixOf(rows.length, columns.length, (row, column) =>
+  return buildMatrix(rows.length, columns.length, (row, column) =>
     mergedCell(matrix, rows[row], columns[column]),
   );
 }
@@ -167,7 +167,7 @@ export function namedUnit(units, index) {
 export function placeInWords(trace, side, index) {
   const tokens = tokensOf(trace, side);
   const units = readableWords(tokens, (side === 'target' ? trace.target : trace.text) ?? '');
-  const at = unitOf(units, index);
+  const at = findUnit(units, index);
   if (at < 0 || units[at].first === units[at].last) return named(tokens, index);
   return units[at].last === index
     ? namedUnit(units, at)

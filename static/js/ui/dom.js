@@ -2,7 +2,7 @@
  * The browser: building elements, placing boxes, copying, saving and reading files, and the theme's colours.
  */
 
-import { levelOf } from '../plot/colour.js';
+import { computeLevel } from '../plot/colour.js';
 
 /**
  * @import { Palette } from '../plot/figure.js'
@@ -61,7 +61,7 @@ export function paintValues(canvas, values, colours, top) {
   const image = new ImageData(canvas.width, canvas.height);
   values.forEach((value, at) => {
     if (Number.isNaN(value)) return;
-    const level = 3 * levelOf(value, top);
+    const level = 3 * computeLevel(value, top);
     for (let part = 0; part < 3; part += 1) image.data[4 * at + part] = colours[level + part];
     image.data[4 * at + 3] = 255;
   });

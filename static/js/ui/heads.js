@@ -10,9 +10,9 @@ import {
   hasProfiles,
   labelInWords,
   labelledHeads,
-  placeOf,
+  choosePlace,
   profileInWords,
-  roleOf,
+  describeRole,
   weightsAt,
 } from '../trace/attention.js';
 import { share } from '../words/numbers.js';
@@ -118,7 +118,7 @@ export function createHeads({ onChoose }) {
      * @param {{where: string, layer: number, head: number, range: 'one'|'head', order: 'layer'|'label', width: number, palette: {theme: 'light'|'dark', beam: string}, pair?: Pair|null, isChosen?: (head: LabelledHead) => boolean}} state `pair`: the cell marked on every map; `isChosen`: where others than the chosen head are shown too
      */
     show(trace, state) {
-      const place = placeOf(state, trace);
+      const place = choosePlace(state, trace);
       const { order = 'layer' } = state;
       if (trace !== painted.trace || place?.id !== painted.place) {
         pictures = picturesOf(trace, place);
@@ -290,7 +290,7 @@ function labelsOf(head) {
  */
 function nameOf(labelled, order) {
   const { layer, head } = labelled;
-  const words = order === 'label' ? `${layer}.${head}` : roleOf(labelled);
+  const words = order === 'label' ? `${layer}.${head}` : describeRole(labelled);
   return element('span', { class: 'heads-name', 'aria-hidden': 'true' }, words);
 }
 

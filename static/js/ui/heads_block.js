@@ -5,8 +5,8 @@
 
 import {
   labelsExplained,
-  placeOf,
-  roleOf,
+  choosePlace,
+  describeRole,
   strongestHeads,
   tokensOf,
   labelledHeads,
@@ -15,7 +15,7 @@ import {
 import { capitalised } from '../words/lists.js';
 import { share } from '../words/numbers.js';
 import { named, positionLabels } from '../words/tokens.js';
-import { choosingHead, isShown, switchesOf } from '../state/attention_switches.js';
+import { choosingHead, isShown, readSwitches } from '../state/attention_switches.js';
 import { choosing } from '../state/state.js';
 import { rowShift, rowShown } from '../state/written_rows.js';
 import { button, createHelp, element, partOf } from './dom.js';
@@ -79,8 +79,8 @@ export function createHeadsBlock({ onState, announce, onSight }) {
     element: block,
     /** @param {Trace} trace @param {ViewState} state */
     show(trace, state) {
-      const place = placeOf(state, trace);
-      const switches = switchesOf(state, {
+      const place = choosePlace(state, trace);
+      const switches = readSwitches(state, {
         placeId: place?.id ?? '',
         nHeads: trace.card?.n_heads ?? Infinity,
       });
@@ -252,7 +252,7 @@ function createHeadPairs(onState) {
       /** @param {number} layer @param {number} head */
       const labelAt = (layer, head) => {
         const of = labelled[layer]?.heads[head];
-        return of ? roleOf(of) : '';
+        return of ? describeRole(of) : '';
       };
       list.replaceChildren(
         ...ranked

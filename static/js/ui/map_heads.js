@@ -3,7 +3,7 @@
  * are layers; of many layers, groups fold and are painted when they open.
  */
 
-import { ceilingOf } from '../trace/arithmetic.js';
+import { findCeiling } from '../trace/arithmetic.js';
 import { sequential } from '../plot/colour.js';
 import { walk } from './plot.js';
 import { button, element, palette, paintValues } from './dom.js';
@@ -222,5 +222,5 @@ function rowOf({ layer, maps }, side) {
 /** @param {HTMLCanvasElement} canvas @param {SmallMap} map @param {Uint8Array} colours */
 function paintMap(canvas, map, colours) {
   const values = shrunk(map, canvas.width);
-  paintValues(canvas, values, colours, ceilingOf(values, COLOURED));
+  paintValues(canvas, values, colours, findCeiling(values, COLOURED));
 }

@@ -7,7 +7,7 @@ import { isFilling, predictingSide, tokensOf } from '../trace/attention.js';
 import { capitalised } from '../words/lists.js';
 import { percent } from '../words/numbers.js';
 import { quoted } from '../words/tokens.js';
-import { causesOf, cutEdges, headOff, nextWords } from '../rules/prediction.js';
+import { findCauses, cutEdges, headOff, nextWords } from '../rules/prediction.js';
 import { isMask } from '../trace/words.js';
 import { guessInWords, withSign } from '../plot/bars.js';
 import { button, element, partOf } from './dom.js';
@@ -52,7 +52,7 @@ export function createFinding(host, { onState, announce }) {
       host.classList.toggle('has-next', position >= 0);
       if (position < 0) return;
       const next = nextWords(trace, state, position);
-      const because = next.isEdited ? [] : causesOf(trace, state);
+      const because = next.isEdited ? [] : findCauses(trace, state);
       const label = labelOf(trace, position);
       const isWaiting = !next.isEdited && Boolean(state.answers?.next_why?.isWaiting);
       host.classList.toggle('is-waiting', next.isWaiting || isWaiting);

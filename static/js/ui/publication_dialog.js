@@ -4,7 +4,7 @@
  */
 
 import { messageOf } from '../api/calls.js';
-import { placeOf, tokensOf, weightsAt } from '../trace/attention.js';
+import { choosePlace, tokensOf, weightsAt } from '../trace/attention.js';
 import { madeOf } from '../api/request_code.js';
 import { capitalised } from '../words/lists.js';
 import { positionLabels } from '../words/tokens.js';
@@ -237,7 +237,7 @@ function namedOnce({ title, grid: { quantity } }) {
 
 /** Return the weights of all heads of the attention that is looked at. @param {Trace} trace */
 function headsOf(trace) {
-  const place = placeOf({ where: '' }, trace);
+  const place = choosePlace({ where: '' }, trace);
   /** @type {HeadMap[]} */
   const maps = weightsAt(place, trace).flatMap(({ layer, site }) => {
     const weights = trace.tensors[site];

@@ -3,7 +3,7 @@
  * every head as far as it is computed. It takes the place of the results of the text before.
  */
 
-import { ceilingOf } from '../trace/arithmetic.js';
+import { findCeiling } from '../trace/arithmetic.js';
 import { counted } from '../words/lists.js';
 import { grouped } from '../words/numbers.js';
 import { sequential } from '../plot/colour.js';
@@ -141,5 +141,5 @@ function placeOf(attention) {
 function paint(canvas, { bins: [height, width], mean }) {
   if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
   const values = Float64Array.from(mean);
-  paintValues(canvas, values, sequential(palette().theme), ceilingOf(values, COLOURED));
+  paintValues(canvas, values, sequential(palette().theme), findCeiling(values, COLOURED));
 }

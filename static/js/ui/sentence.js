@@ -5,10 +5,10 @@
  */
 
 import { hasTwoSides, tokensOf } from '../trace/attention.js';
-import { directionOf, visible } from '../words/text.js';
-import { byteRangeOf } from '../words/tokens.js';
-import { css, diverging, inkOn, levelOf, sequential } from '../plot/colour.js';
-import { highlightOf } from '../plot/grid.js';
+import { readDirection, visible } from '../words/text.js';
+import { writeByteRange } from '../words/tokens.js';
+import { css, diverging, inkOn, computeLevel, sequential } from '../plot/colour.js';
+import { findHighlight } from '../plot/grid.js';
 import { createBlocks } from './chip_blocks.js';
 import { element, partOf } from './dom.js';
 
@@ -101,7 +101,7 @@ export function createSentence(host, { onChoose, onPress, onPoint }) {
      * @param {{theme: 'light'|'dark'}} palette
      */
     mark(grid, cell, { theme }) {
-      const shown = highlightOf(grid, cell ?? pointed);
+      const shown = findHighlight(grid, cell ?? pointed);
       host.classList.toggle('is-pointing', Boolean(cell ?? pointed));
       host.classList.toggle('is-told', !cell && !pointed && isTold);
       for (const side of SIDES) {
@@ -181,7 +181,7 @@ export function createChips(host, label, { onChoose, onPress, onPoint }) {
     /** @param {Token[]} tokens @param {string} text */
     show(tokens, text) {
       const hadFocus = chips.findIndex((node) => node && node === document.activeElement);
-      host.dir = directionOf(text);
+      host.dir = readDirection(text);
       if (tokens.length !== chips.length) host.scrollTop = 0; // another sentence is read from its start
       parts = [];
       blocks?.destroy();
@@ -388,7 +388,7 @@ function titleOf({ id, is_special: isSpecial, part }, index) {
 
 /** @param {Part} part */
 function partInWords(part) {
-  return `${byteRangeOf(part)} of ${visible(part.whole)}`;
+  return `${writeByteRange(part)} of ${visible(part.whole)}`;
 }
 
 /**
@@ -405,7 +405,7 @@ function tintChip(node, weight, scale, ceiling) {
     node.style.removeProperty('--tint-ink');
     return;
   }
-  const level = levelOf(weight, ceiling);
+  const level = computeLevel(weight, ceiling);
   node.style.setProperty('--tint', css(scale, level));
   node.style.setProperty('--tint-ink', inkOn(scale, level));
 }

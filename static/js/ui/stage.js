@@ -3,11 +3,17 @@
  * the answers to what the view requests.
  */
 
-import { labelledHeads, placeOf, placesOf, predictingSide, roleOf } from '../trace/attention.js';
-import { findingOf } from '../rules/finding.js';
+import {
+  labelledHeads,
+  choosePlace,
+  findPlaces,
+  predictingSide,
+  describeRole,
+} from '../trace/attention.js';
+import { writeFinding } from '../rules/finding.js';
 import { capitalised } from '../words/lists.js';
-import { headToOpen, insightOf } from '../rules/head_insight.js';
-import { effectsOf, isPredicting, predictionAsks } from '../rules/prediction.js';
+import { headToOpen, explainRow } from '../rules/head_insight.js';
+import { readEffects, isPredicting, predictionAsks } from '../rules/prediction.js';
 import { toggled } from '../trace/words.js';
 import { plotHeight, pageZoom, palette } from './dom.js';
 import { viewState, choosing, isQueryLookedAt, queryOf } from '../state/state.js';
@@ -16,7 +22,7 @@ import { LONG_VIEW } from '../state/store.js';
 import { createFinding } from './next_words.js';
 import { createSentence } from './sentence.js';
 import { createViewSection } from './view_section.js';
-import { openingOf } from './model_map/parts.js';
+import { openPart } from './model_map/parts.js';
 import { createModelMap, createViewList } from './model_map/model_map.js';
 
 /**
@@ -115,7 +121,7 @@ export function createStage(byId, { registry, store, reader, onWaiting, announce
    * @param {Trace} trace
    */
   function placeShown(trace) {
-    return kindOf(store.state.view) === 'head' ? placeOf(store.state, trace) : null;
+    return kindOf(store.state.view) === 'head' ? choosePlace(store.state, trace) : null;
   }
 
   /**
@@ -136,7 +142,7 @@ export function createStage(byId, { registry, store, reader, onWaiting, announce
   /** Return the position whose prediction is told: the chosen one, or the last. @param {Trace} trace */
   function positionOf(trace) {
     if (!isPredicting(trace)) return -1;
-    const place = placeOf(store.state, trace);
+    const place = choosePlace(store.state, trace);
     const side = predictingSide(trace);
     return place?.rows === side
       ? rowShown(trace, place, store.state)
@@ -146,7 +152,7 @@ export function createStage(byId, { registry, store, reader, onWaiting, announce
   /** Return the requests of the row of next words. @param {Trace} trace */
   function pageAsks(trace) {
     const state = looking(trace);
-    const place = placeOf(state, trace);
+    const place = choosePlace(state, trace);
     const row = place ? rowShown(trace, place, state) : -1;
     return predictionAsks(trace, state, { position: positionOf(trace), row });
   }
@@ -155,12 +161,12 @@ export function createStage(byId, { registry, store, reader, onWaiting, announce
   function insight(trace) {
     const place = placeShown(trace);
     const { view, where, layer, head } = store.state;
-    if (!place) return findingOf(trace, view, store.state);
+    if (!place) return writeFinding(trace, view, store.state);
     const { attention_which: which = 'head', attention_what: what = 'weights' } = store.state;
     const isOfHead = which === 'head' && what === 'weights';
-    if (!isOfHead || layer === null || head === null) return findingOf(trace, view, store.state);
+    if (!isOfHead || layer === null || head === null) return writeFinding(trace, view, store.state);
     const row = rowShown(trace, place, looking(trace));
-    return [findingOf(trace, view, store.state), insightOf(trace, { where, layer, head }, row)]
+    return [writeFinding(trace, view, store.state), explainRow(trace, { where, layer, head }, row)]
       .filter(Boolean)
       .join(' ');
   }
@@ -363,9 +369,9 @@ function isSaved() {
  */
 function addressOf(trace, { layer, head }, place) {
   if (!place || layer === null || head === null) return '';
-  const where = placesOf(trace).length > 1 ? `${place.name}, ` : '';
+  const where = findPlaces(trace).length > 1 ? `${place.name}, ` : '';
   const labelled = labelledHeads(trace, place)[layer]?.heads[head];
-  const role = labelled ? roleOf(labelled) : '';
+  const role = labelled ? describeRole(labelled) : '';
   return capitalised(`${where}layer ${layer}, head ${head}${role && `: ${role}`}`);
 }
 
@@ -421,7 +427,7 @@ function createParts(byId, { viewsFor, kindOf, store, reader, onSame }) {
   function open(part) {
     const [view] = viewsOf(part);
     const isSame = view === store.state.view;
-    store.change({ ...openingOf(part, view), ...(part.kind === 'head' && pressed(part)) });
+    store.change({ ...openPart(part, view), ...(part.kind === 'head' && pressed(part)) });
     // A press on a head changes the row of next words, which stays in sight.
     if (isSame && !(part.kind === 'head' && pressed(part))) onSame(view);
   }
@@ -437,7 +443,7 @@ function createParts(byId, { viewsFor, kindOf, store, reader, onSame }) {
       if (!card) return;
       const state = viewState(page);
       const kind = kindOf(page.view);
-      const effects = effectsOf(trace, state);
+      const effects = readEffects(trace, state);
       map.show(trace, card, { state, kind, query, effects, viewsOf });
       const listed = viewsFor(kind, card).filter(
         ({ id, isListed }) => id === page.view || (isListed?.(trace) ?? true),

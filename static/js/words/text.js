@@ -98,7 +98,7 @@ export function escapeForPlotly(text) {
  * Return how many columns of type a text takes: an ideograph or an emoji takes two.
  * @param {string} text
  */
-export function columnsOf(text) {
+export function countColumns(text) {
   let columns = 0;
   for (const character of text) columns += columnsOfCharacter(character);
   return columns;
@@ -120,10 +120,10 @@ function columnsOfCharacter(character) {
  * @returns {string} the text, or as much of it as fits with an ellipsis
  */
 export function shortened(text, columns) {
-  if (columnsOf(text) <= columns) return text;
+  if (countColumns(text) <= columns) return text;
   let kept = '';
   for (const character of text) {
-    if (columnsOf(kept + character) > columns - 1) break;
+    if (countColumns(kept + character) > columns - 1) break;
     kept += character;
   }
   return `${kept}…`;
@@ -134,7 +134,7 @@ export function shortened(text, columns) {
  * @param {string} text
  * @returns {'ltr'|'rtl'}
  */
-export function directionOf(text) {
+export function readDirection(text) {
   const letter = text.match(/\p{L}/u)?.[0] ?? '';
   return /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]|[\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u.test(
     letter,

@@ -1,6 +1,6 @@
 /** Names of tokens: on an axis, in a sentence, and of pieces of a character by their character. */
 
-import { directionOf, ISOLATE, visible } from './text.js';
+import { readDirection, ISOLATE, visible } from './text.js';
 
 /** @import { Token } from '../trace/trace.js' */
 
@@ -10,7 +10,7 @@ import { directionOf, ISOLATE, visible } from './text.js';
  * @param {Pick<Token, 'text'|'part'>} token
  * @returns {string}
  */
-export function nameOf({ text, part }) {
+export function tokenName({ text, part }) {
   if (part) return `${upright(visible(part.whole))} ${shortByteRangeOf(part)}`;
   const bare = text.trim();
   return visible(bare === '' ? text : bare);
@@ -27,7 +27,7 @@ const byIndex = (_, index) => index;
  * @param {PlaceOf} [placeOf]
  */
 export function positionLabels(tokens, placeOf = byIndex) {
-  return tokens.map((token, index) => `${placeOf(token, index)} ${nameOf(token)}`);
+  return tokens.map((token, index) => `${placeOf(token, index)} ${tokenName(token)}`);
 }
 
 const NAMED_ALONE = 40;
@@ -39,7 +39,7 @@ const NAMED_ALONE = 40;
  * @param {PlaceOf} [placeOf]
  */
 export function tokenLabels(tokens, placeOf = byIndex) {
-  return tokens.length > NAMED_ALONE ? positionLabels(tokens, placeOf) : tokens.map(nameOf);
+  return tokens.length > NAMED_ALONE ? positionLabels(tokens, placeOf) : tokens.map(tokenName);
 }
 
 /**
@@ -47,7 +47,7 @@ export function tokenLabels(tokens, placeOf = byIndex) {
  * @param {string} letter
  */
 function upright(letter) {
-  return directionOf(letter) === 'rtl' ? ISOLATE.join(letter) : letter;
+  return readDirection(letter) === 'rtl' ? ISOLATE.join(letter) : letter;
 }
 
 /**
@@ -57,7 +57,9 @@ function upright(letter) {
  */
 export function quoted(token) {
   const { part } = token;
-  return part ? `${inQuotes(visible(part.whole))} (${byteRangeOf(part)})` : inQuotes(nameOf(token));
+  return part
+    ? `${inQuotes(visible(part.whole))} (${writeByteRange(part)})`
+    : inQuotes(tokenName(token));
 }
 
 /** @param {string} name */
@@ -73,8 +75,8 @@ function inQuotes(name) {
  * @param {PlaceOf} [placeOf]
  */
 export function named(tokens, index, placeOf = byIndex) {
-  const name = nameOf(tokens[index]);
-  const isRepeated = tokens.some((token, at) => at !== index && nameOf(token) === name);
+  const name = tokenName(tokens[index]);
+  const isRepeated = tokens.some((token, at) => at !== index && tokenName(token) === name);
   return isRepeated
     ? `${quoted(tokens[index])} at ${placeOf(tokens[index], index)}`
     : quoted(tokens[index]);
@@ -96,7 +98,7 @@ const BYTE = /\\x[0-9a-f]{2}/gi;
  * @param {string} text the whole text
  * @returns {(Part|null)[]} for each token; null if it is not a piece of a character
  */
-export function partsOf(tokens, text) {
+export function splitCharacters(tokens, text) {
   const characters = [...text];
   const parts = new Array(tokens.length).fill(null);
   for (const { first, last, start, end } of groupsOf(tokens, characters)) {
@@ -158,7 +160,7 @@ export function bytesInWords(text) {
 }
 
 /** @param {Part} part @returns {string} `byte 2 of 3`, `bytes 1–2 of 3` */
-export function byteRangeOf({ from, to, of }) {
+export function writeByteRange({ from, to, of }) {
   return from === to ? `byte ${from} of ${of}` : `bytes ${from}–${to} of ${of}`;
 }
 

@@ -4,8 +4,8 @@ import {
   diverging,
   headColour,
   inkOn,
-  inksOf,
-  levelOf,
+  packPixels,
+  computeLevel,
   luminance,
   paintInto,
   peak,
@@ -22,7 +22,7 @@ const at = (scale, level, eyes = 'all cones') =>
 /** One head on a sheet of its own: size × size pixels, red green blue alpha. */
 function rasterise(picture, size, colours) {
   const pixels = new Uint32Array(size * size);
-  paintInto({ pixels, width: size }, { left: 0, top: 0, size }, picture, inksOf(colours));
+  paintInto({ pixels, width: size }, { left: 0, top: 0, size }, picture, packPixels(colours));
   return new Uint8ClampedArray(pixels.buffer);
 }
 const lightness = (scale, level, eyes) => at(scale, level, eyes)[0];
@@ -100,11 +100,11 @@ for (const theme of ['light', 'dark']) {
 }
 
 test('values find their level, and none falls off the scale', () => {
-  equal(levelOf(0, 1), 0);
-  equal(levelOf(1, 1), 255);
-  equal(levelOf(0.25, 0.5), 128);
-  equal(levelOf(2, 1), 255);
-  equal(levelOf(0.5, 0), 0);
+  equal(computeLevel(0, 1), 0);
+  equal(computeLevel(1, 1), 255);
+  equal(computeLevel(0.25, 0.5), 128);
+  equal(computeLevel(2, 1), 255);
+  equal(computeLevel(0.5, 0), 0);
 });
 
 const COLOURS = sequential('light');

@@ -10,7 +10,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
 import '../browser.js';
-import { anatomyOf } from '../../../static/js/ui/model_map/parts.js';
+import { buildAnatomy } from '../../../static/js/ui/model_map/parts.js';
 import { signedBars } from '../../../static/js/plot/bars.js';
 import { spread } from '../../../static/js/plot/chart.js';
 import { fieldsOf, standardsOf } from '../../../static/js/state/state.js';
@@ -74,7 +74,7 @@ function cellsOf(grid) {
         geometry?.box(row, column),
         geometry?.highlight?.({ row, column }),
         grid.tokens(row, column),
-        grids.highlightOf(grid, { cell: { row, column }, grid }).tints,
+        grids.findHighlight(grid, { cell: { row, column }, grid }).tints,
       ]);
   return { rows, columns, chosen, picked, start, query, ceiling, isSigned, sides, cells };
 }
@@ -169,7 +169,7 @@ const SHAPES = {
 };
 for (const [name, shape] of Object.entries(SHAPES))
   for (const layer of [0, shape.n_layers - 1]) {
-    const anatomy = anatomyOf(shape);
+    const anatomy = buildAnatomy(shape);
     const open = { stack: 'decoder', layer };
     for (const [width, height] of [
       [248, 660],
@@ -198,14 +198,14 @@ const matrix = {
   rows: 5,
   columns: 5,
 };
-const some = lineMap.linesOf(matrix, { threshold: 0.2, most: 12 });
+const some = lineMap.chooseLines(matrix, { threshold: 0.2, most: 12 });
 const { lines = some } = some;
 add('lines', [
   some,
-  lineMap.linesOf(matrix),
+  lineMap.chooseLines(matrix),
   lineMap.binned(lines, 1, 4),
-  lineMap.strongestOf(matrix, { row: 1 }) ?? null,
-  lineMap.strongestOf(matrix, { column: 1 }) ?? null,
+  lineMap.findStrongest(matrix, { row: 1 }) ?? null,
+  lineMap.findStrongest(matrix, { column: 1 }) ?? null,
 ]);
 for (const theme of ['light', 'dark']) {
   for (const [name, scale] of [
@@ -228,9 +228,9 @@ for (const theme of ['light', 'dark']) {
 add(
   'levels',
   [-1, 0, 0.1, 0.5, 1, 2].flatMap((value) => [
-    colour.levelOf(value, 1),
-    colour.levelOf(value, 0.5),
-    colour.levelOf(value, 0),
+    colour.computeLevel(value, 1),
+    colour.computeLevel(value, 0.5),
+    colour.computeLevel(value, 0),
   ]),
 );
 for (const [rows, columns, size] of [
@@ -253,7 +253,7 @@ for (const [rows, columns, size] of [
       sheet,
       { left: 3, top: 2, size },
       { ...picture, ceiling: 0.8 },
-      colour.inksOf(colour.sequential('light')),
+      colour.packPixels(colour.sequential('light')),
     );
     add(`a head of ${rows} by ${columns} cells, ${size} pixels, ${isCausal}`, [
       sheet.pixels,

@@ -1,7 +1,7 @@
 import { deepEqual, equal } from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { binned, linesOf, nearestLine } from '../../../static/js/plot/lines.js';
+import { binned, chooseLines, nearestLine } from '../../../static/js/plot/lines.js';
 
 const MATRIX = { rows: 2, columns: 3, data: Float64Array.of(0.7, 0.3, 0, NaN, 0.05, 0.95) };
 const spanOf = ({ row, column }) => ({
@@ -10,7 +10,7 @@ const spanOf = ({ row, column }) => ({
 });
 
 test('a line is drawn for each pair that reaches the threshold, the strongest last', () => {
-  const { lines, left } = linesOf(MATRIX, { threshold: 0.3 });
+  const { lines, left } = chooseLines(MATRIX, { threshold: 0.3 });
   deepEqual(
     lines.map(({ row, column, weight }) => [row, column, weight]),
     [
@@ -23,12 +23,12 @@ test('a line is drawn for each pair that reaches the threshold, the strongest la
 });
 
 test('of too many lines the strongest are drawn, and the others are counted', () => {
-  const { lines, left } = linesOf(MATRIX, { most: 2 });
+  const { lines, left } = chooseLines(MATRIX, { most: 2 });
   deepEqual([lines.map(({ weight }) => weight), left], [[0.7, 0.95], 2]);
 });
 
 test('steps of strength share the lines out, and the greatest weight is in the last', () => {
-  const bins = binned(linesOf(MATRIX).lines, 0.95, 4);
+  const bins = binned(chooseLines(MATRIX).lines, 0.95, 4);
   deepEqual(
     bins.map((bin) => bin.map(({ weight }) => weight)),
     [[0.05], [0.3], [0.7], [0.95]],

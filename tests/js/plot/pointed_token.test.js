@@ -2,7 +2,7 @@
 
 import { deepEqual, equal } from 'node:assert/strict';
 import { test } from 'node:test';
-import { highlightOf } from '../../../static/js/plot/grid.js';
+import { findHighlight } from '../../../static/js/plot/grid.js';
 
 const tintOf = (index) => Float64Array.of(index);
 const GRID = {
@@ -14,7 +14,7 @@ const GRID = {
   ceiling: 0.5,
   isSigned: true,
 };
-const pointed = (grid, side, index) => highlightOf(grid, { side, index });
+const pointed = (grid, side, index) => findHighlight(grid, { side, index });
 
 test('a token of the rows shows its row, one of the columns its column', () => {
   deepEqual(pointed(GRID, 'target', 2), {
@@ -50,7 +50,7 @@ test('a token without a row or a column leaves the sentence at rest', () => {
     deepEqual([shown.marks, shown.tints, shown.readout], [{}, { source: tintOf(9) }, 'at rest']);
   }
   equal(pointed({ ...GRID, rest, ofColumn: undefined }, 'source', 1).readout, 'at rest');
-  equal(highlightOf(null, { side: 'source', index: 1 }).readout, '');
+  equal(findHighlight(null, { side: 'source', index: 1 }).readout, '');
 });
 
 test('a token that the drawing tells by itself needs no row', () => {

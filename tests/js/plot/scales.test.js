@@ -1,13 +1,18 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { axisOf, band, labelRoom, leanOf, turnOf } from '../../../static/js/plot/scales.js';
+import { buildAxis, band, labelRoom, leanOf, turnOf } from '../../../static/js/plot/scales.js';
 import { PALETTE } from '../sample.js';
 
 const LABELS = Array.from({ length: 8 }, (_, at) => `a longer label ${at}`);
 const axis = (options, isDown = false) =>
-  axisOf(band(LABELS, options), { values: [], pixels: 200, width: 800, isDown, palette: PALETTE })
-    .axis;
+  buildAxis(band(LABELS, options), {
+    values: [],
+    pixels: 200,
+    width: 800,
+    isDown,
+    palette: PALETTE,
+  }).axis;
 
 test('labels lie level, lean or stand upright; on a narrow page those that lean stand, too', () => {
   const turns = (width) =>

@@ -1,6 +1,6 @@
 import { equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
-import { findingOf } from '../../../static/js/rules/finding.js';
+import { writeFinding } from '../../../static/js/rules/finding.js';
 import { fillTrace, plain, sampleTrace, tensor, TOKENS } from '../sample.js';
 
 const CHOSEN = { query: null, layer: null };
@@ -24,7 +24,7 @@ function expecting(words, probabilities, trace = sampleTrace()) {
   };
 }
 
-const next = (trace, chosen = CHOSEN) => plain(findingOf(trace, 'next_token', chosen));
+const next = (trace, chosen = CHOSEN) => plain(writeFinding(trace, 'next_token', chosen));
 
 test('the next token is told with its probability, without the space before it', () => {
   const said = next(expecting([' is', ' was', ' are'], [0.5, 0.2, 0.1]));
@@ -68,7 +68,7 @@ function routed(experts) {
 
 test('the expert of the punctuation is told against what it takes of words', () => {
   equal(
-    findingOf(routed([3, 0, 3, 3, 2]), 'experts', { ...CHOSEN, layer: 1 }),
+    writeFinding(routed([3, 0, 3, 3, 2]), 'experts', { ...CHOSEN, layer: 1 }),
     'In layer 1, expert 3 takes 2 of the 3 punctuation marks, and 1 of the 2 tokens of words.',
   );
 });
@@ -76,8 +76,8 @@ test('the expert of the punctuation is told against what it takes of words', () 
 test('of a text with little punctuation, and of a dense model, nothing is told', () => {
   const trace = routed([3, 0, 3, 3, 2]);
   const tokens = trace.tokens.map((token) => ({ ...token, text: 'it' }));
-  equal(findingOf({ ...trace, tokens }, 'experts', CHOSEN), '');
-  equal(findingOf({ ...sampleTrace(), tensors: {} }, 'experts', CHOSEN), '');
+  equal(writeFinding({ ...trace, tokens }, 'experts', CHOSEN), '');
+  equal(writeFinding({ ...sampleTrace(), tensors: {} }, 'experts', CHOSEN), '');
 });
 
 test('a reward is told whatever is open, with the token that changed it most', () => {
@@ -91,12 +91,12 @@ test('a reward is told whatever is open, with the token that changed it most', (
     analyses: { reward },
   };
   match(
-    plain(findingOf(trace, 'attention', CHOSEN)),
+    plain(writeFinding(trace, 'attention', CHOSEN)),
     /^The reward of this text is 2\.00; “it” at 1 lowered it most \(−2\.00/,
   );
-  equal(findingOf({ ...trace, analyses: {} }, 'attention', CHOSEN), '');
+  equal(writeFinding({ ...trace, analyses: {} }, 'attention', CHOSEN), '');
 });
 
 test('a view without a finding has none', () => {
-  equal(findingOf(sampleTrace(), 'stream', CHOSEN), '');
+  equal(writeFinding(sampleTrace(), 'stream', CHOSEN), '');
 });

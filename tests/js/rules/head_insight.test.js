@@ -1,11 +1,11 @@
 import { deepEqual, equal, match } from 'node:assert/strict';
 import { test } from 'node:test';
-import { placeOf } from '../../../static/js/trace/attention.js';
+import { choosePlace } from '../../../static/js/trace/attention.js';
 import {
   asksRoles,
   headToOpen,
-  insightOf,
-  rolesOf,
+  explainRow,
+  findRoles,
 } from '../../../static/js/rules/head_insight.js';
 import { sampleTrace, tensor } from '../sample.js';
 
@@ -57,8 +57,8 @@ function traceOf(words, heads, labels = []) {
 const KING = ['<s>', 'The', ' king', ' was', ' afraid', ' of', ' him', '.'];
 const REPEATED = ['<s>', 'Doc', 'tor', ' Mouse', ' sat', '.', ' Doc', 'tor', ' Mouse'];
 const PREVIOUS = [1, 2, 3, 4, 5, 6, 7].map((query) => [query, query - 1, 0.9]);
-const telling = (trace, chosen) => headToOpen(trace, placeOf({}, trace), chosen);
-const said = (trace, head, query) => insightOf(trace, { where: '', layer: 0, head }, query);
+const telling = (trace, chosen) => headToOpen(trace, choosePlace({}, trace), chosen);
+const said = (trace, head, query) => explainRow(trace, { where: '', layer: 0, head }, query);
 
 test('a head that links two words is told before one that looks at the token before', () => {
   const trace = traceOf(KING, [PREVIOUS, [[6, 2, 0.7]]], ['previous']);
@@ -193,11 +193,11 @@ test('only a calculation asks for the card', () => {
 });
 
 test('a head has the roles that were measured for it, with its weight', () => {
-  const [[title, words], ...others] = rolesOf({ answers, layer: 1, head: 0 });
+  const [[title, words], ...others] = findRoles({ answers, layer: 1, head: 0 });
   deepEqual([title, others.length], ['Role', 0]);
   match(words, /multiplier’s digit.*60.*10/u);
-  deepEqual(rolesOf({ answers, layer: 0, head: 0 }), []);
-  deepEqual(rolesOf({ answers: {}, layer: 1, head: 0 }), []);
+  deepEqual(findRoles({ answers, layer: 0, head: 0 }), []);
+  deepEqual(findRoles({ answers: {}, layer: 1, head: 0 }), []);
 });
 
 test('a layer that is chosen without a head is kept', () => {

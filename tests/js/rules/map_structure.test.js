@@ -4,7 +4,7 @@ import { deepEqual, equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import {
   structuredHead,
-  structureOf,
+  measureStructure,
   structuresIn,
 } from '../../../static/js/rules/map_structure.js';
 
@@ -23,7 +23,7 @@ function mapOf(weight) {
 }
 
 const near = (value, wanted) => ok(Math.abs(value - wanted) < 0.02, `${value} is not ${wanted}`);
-const ofMap = (map, isOneText = true) => structureOf(map, 0, SIDES, isOneText);
+const ofMap = (map, isOneText = true) => measureStructure(map, 0, SIDES, isOneText);
 
 test('a head that looks everywhere alike, a fixed way back or at one key has no structure', () => {
   near(ofMap(mapOf(() => 1)), 0);
@@ -52,9 +52,9 @@ test('between two texts a distance explains nothing', () => {
 test('a finer map of a part of a larger array is read from its place', () => {
   const map = mapOf((row, column) => ((row + column) % 3 ? 1 : 4));
   const twice = Float64Array.from([...new Float64Array(7), ...map]);
-  equal(structureOf(twice, 7, SIDES, true), ofMap(map));
+  equal(measureStructure(twice, 7, SIDES, true), ofMap(map));
   const fine = new Float64Array(100 * 100).fill(1);
-  near(structureOf(fine, 0, { rows: 100, columns: 100 }, false), 0);
+  near(measureStructure(fine, 0, { rows: 100, columns: 100 }, false), 0);
 });
 
 /** A trace of two layers of two heads, of which one links parts of the text. */

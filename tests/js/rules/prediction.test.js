@@ -3,10 +3,10 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import {
-  causesOf,
-  cellOf,
-  editsOf,
-  effectsOf,
+  findCauses,
+  chooseCell,
+  collectEdits,
+  readEffects,
   guessesAt,
   headOff,
   isPredicting,
@@ -89,19 +89,21 @@ test('the parts of the chosen prediction are asked for, of models that have them
 test('a head that is off may write its mean over a corpus', () => {
   const state = { ...FRAME, off: 'head decoder 1 0', off_to: 'mean' };
   const site = 'decoder.layers.1.self_attention.context';
-  deepEqual(editsOf(TRACE, state, 4), [{ kind: 'corpus_mean', site, heads: [0] }]);
-  equal(editsOf(TRACE, { ...state, off_to: 'resample' }, 4)[0].kind, 'resample');
+  deepEqual(collectEdits(TRACE, state, 4), [{ kind: 'corpus_mean', site, heads: [0] }]);
+  equal(collectEdits(TRACE, { ...state, off_to: 'resample' }, 4)[0].kind, 'resample');
 });
 
 test('edges that are cut are an edit while the circuit of this sentence is open', () => {
   const state = { ...FRAME, view: 'circuit', circuit_text: ' it was ', circuit_cut: 'a→b c→d@2' };
-  deepEqual(editsOf(TRACE, state, 4), [{ kind: 'cut', edges: ['a→b', 'c→d@2'], text: 'it was' }]);
+  deepEqual(collectEdits(TRACE, state, 4), [
+    { kind: 'cut', edges: ['a→b', 'c→d@2'], text: 'it was' },
+  ]);
   for (const other of [{ view: 'word' }, { circuit_task: 'agreement' }, { circuit_text: '' }])
-    deepEqual(editsOf(TRACE, { ...state, ...other }, 4), []);
+    deepEqual(collectEdits(TRACE, { ...state, ...other }, 4), []);
 });
 
 test('a head that is switched off is an edit; one that the model lacks is none', () => {
-  const edits = (off, trace = TRACE) => editsOf(trace, { ...FRAME, off }, 4);
+  const edits = (off, trace = TRACE) => collectEdits(trace, { ...FRAME, off }, 4);
   deepEqual(edits('head decoder 1 0'), [
     { kind: 'heads_off', heads: [0], layer: 1, where: 'decoder' },
   ]);
@@ -126,7 +128,7 @@ test('a head that is switched off is an edit; one that the model lacks is none',
 
 test('a weight that is set is an edit of its row, in the head and at the query that are shown', () => {
   const state = { ...FRAME, layer: 1, head: 1, key: 2, weight: 0.5 };
-  const [edit, ...others] = editsOf(TRACE, state, 3);
+  const [edit, ...others] = collectEdits(TRACE, state, 3);
   const { value, ...where } = edit;
   equal(others.length, 0);
   deepEqual(where, {
@@ -138,13 +140,13 @@ test('a weight that is set is an edit of its row, in the head and at the query t
   equal(value[2], 0.5);
   near(sum(value), 1, 1e-4);
   equal(value[4], 0, 'nothing of the future');
-  deepEqual(editsOf(TRACE, { ...state, weight: null }, 3), []);
-  const cross = editsOf(PAIR, { ...state, where: 'cross', key: 4 }, 1)[0];
+  deepEqual(collectEdits(TRACE, { ...state, weight: null }, 3), []);
+  const cross = collectEdits(PAIR, { ...state, where: 'cross', key: 4 }, 1)[0];
   deepEqual(
     [cross.site, cross.positions, cross.value.length, cross.value[4]],
     ['decoder.layers.1.cross_attention.weights', [1], 5, 0.5],
   );
-  const both = editsOf(TRACE, { ...state, off: 'head decoder 0 0' }, 3);
+  const both = collectEdits(TRACE, { ...state, off: 'head decoder 0 0' }, 3);
   deepEqual(
     both.map(({ kind }) => kind),
     ['heads_off', 'set'],
@@ -152,14 +154,14 @@ test('a weight that is set is an edit of its row, in the head and at the query t
 });
 
 test('without a chosen key the strongest of the row is set, and never one of the future', () => {
-  const cell = (state, query) => cellOf(TRACE, { ...FRAME, ...state }, query);
+  const cell = (state, query) => chooseCell(TRACE, { ...FRAME, ...state }, query);
   equal(cell({ head: 0 }, 3).key, 2, 'the first head looks at the token before');
   equal(cell({ head: 1 }, 3).key, 0);
   equal(cell({ key: 1 }, 3).key, 1);
   equal(cell({ key: 3 }, 3).key, 3);
   equal(cell({ key: 99 }, 3).key, 2);
   equal(cell({ key: 4 }, 3), null, 'it comes after the query');
-  deepEqual(editsOf(TRACE, { ...FRAME, key: 4, weight: 0.5 }, 3), []);
+  deepEqual(collectEdits(TRACE, { ...FRAME, key: 4, weight: 0.5 }, 3), []);
   for (const [state, query] of [
     [{ layer: null }, 3],
     [{ head: null }, 3],
@@ -170,7 +172,7 @@ test('without a chosen key the strongest of the row is set, and never one of the
   ])
     equal(cell(state, query), null, JSON.stringify([state, query]));
   equal(
-    cellOf(PAIR, { ...FRAME, where: 'encoder', key: 4 }, 1).key,
+    chooseCell(PAIR, { ...FRAME, where: 'encoder', key: 4 }, 1).key,
     4,
     'an encoder sees both ways',
   );
@@ -263,7 +265,7 @@ const keyed = (at, key, nKeys = 5) => Object.assign([], { [at * nKeys + key]: 1 
 
 test('what speaks most for the word comes first: heads with their word, and networks', () => {
   const answers = why({ heads: [0.5, -3, 0, 2], keys: keyed(3, 2), networks: [1, 0.05] });
-  const causes = causesOf(TRACE, { ...FRAME, answers });
+  const causes = findCauses(TRACE, { ...FRAME, answers });
   deepEqual(
     causes.map(({ word, part, value }) => [word, part, value]),
     [
@@ -285,20 +287,20 @@ test('what speaks most for the word comes first: heads with their word, and netw
 });
 
 test('what is a tenth of the largest or less, or speaks against, is no cause', () => {
-  const told = (given) => causesOf(TRACE, { ...FRAME, answers: why(given) }).length;
+  const told = (given) => findCauses(TRACE, { ...FRAME, answers: why(given) }).length;
   equal(told({ heads: [2, 0.21, 0.19, -5] }), 2);
   equal(told({ heads: [-1, -2, 0, -5] }), 0);
   equal(told({ heads: [1, 1, 1, 1], networks: [1, 1] }), 3, 'no more than three');
-  deepEqual(causesOf(TRACE, FRAME), [], 'they are not known yet');
+  deepEqual(findCauses(TRACE, FRAME), [], 'they are not known yet');
 });
 
 test('a layer of experts is told as experts', () => {
-  const [cause] = causesOf(TRACE, { ...FRAME, answers: why({ networks: [0, 1] }) });
+  const [cause] = findCauses(TRACE, { ...FRAME, answers: why({ networks: [0, 1] }) });
   equal(cause.part, 'layer 1, experts');
 });
 
 test('the start of a text is no word that a head reads', () => {
-  const [cause] = causesOf(TRACE, {
+  const [cause] = findCauses(TRACE, {
     ...FRAME,
     answers: why({ heads: [1, 0, 0, 0], keys: keyed(0, 0) }),
   });
@@ -307,27 +309,27 @@ test('the start of a text is no word that a head reads', () => {
 
 test('a translator’s cross-attention reads words of the source, and opens there', () => {
   const given = { path: 'cross_attention', heads: [0, 3, 0, 0], keys: keyed(1, 2) };
-  const [cause] = causesOf(PAIR, { ...FRAME, answers: why(given) });
+  const [cause] = findCauses(PAIR, { ...FRAME, answers: why(given) });
   deepEqual(
     [cause.word, cause.part, cause.patch.where, cause.patch.key],
     ['saw', 'cross-attention layer 0, head 1', 'cross', 2],
   );
   const own = { heads: [0, 3, 0, 0], keys: keyed(1, 2, 3), nKeys: 3 };
-  const [other] = causesOf(PAIR, { ...FRAME, answers: why(own) });
+  const [other] = findCauses(PAIR, { ...FRAME, answers: why(own) });
   deepEqual([other.word, other.patch.where], ['vit', 'decoder']);
 });
 
 test('the heads of a filler are those of its encoder', () => {
   const trace = { ...fillTrace(), card: { ...CARD, kind: 'encoder', moe: null } };
-  const [cause] = causesOf(trace, { ...FRAME, answers: why({ heads: [1, 0, 0, 0] }) });
+  const [cause] = findCauses(trace, { ...FRAME, answers: why({ heads: [1, 0, 0, 0] }) });
   equal(cause.patch.where, 'encoder');
-  const { heads, networks } = effectsOf(trace, { ...FRAME, answers: why({}) });
+  const { heads, networks } = readEffects(trace, { ...FRAME, answers: why({}) });
   ok(heads.has('encoder 1 1') && networks.has('encoder 1'));
 });
 
 test('the effects of the map are of every head and network, with the size of the largest', () => {
   const answers = why({ heads: [0.5, -3, 0, 2], networks: [1, -0.5] });
-  const effects = effectsOf(TRACE, { ...FRAME, answers });
+  const effects = readEffects(TRACE, { ...FRAME, answers });
   deepEqual(
     [...effects.heads],
     [
@@ -345,9 +347,9 @@ test('the effects of the map are of every head and network, with the size of the
     ],
   );
   deepEqual([effects.most, effects.token, effects.against], [3, ' saw', ' ran']);
-  equal(effectsOf(TRACE, { ...FRAME, answers, map: 'writes' }), null);
-  equal(effectsOf(TRACE, FRAME), null);
+  equal(readEffects(TRACE, { ...FRAME, answers, map: 'writes' }), null);
+  equal(readEffects(TRACE, FRAME), null);
   const [previous] = [answers.next_why.trace];
-  ok(effectsOf(TRACE, { ...FRAME, answers: { next_why: { isWaiting: true, previous } } }));
-  ok(effectsOf(TRACE, { ...FRAME, answers: why({}) }).most > 0, 'nothing is divided by zero');
+  ok(readEffects(TRACE, { ...FRAME, answers: { next_why: { isWaiting: true, previous } } }));
+  ok(readEffects(TRACE, { ...FRAME, answers: why({}) }).most > 0, 'nothing is divided by zero');
 });

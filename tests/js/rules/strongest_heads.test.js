@@ -3,7 +3,7 @@
 import { deepEqual, equal, match } from 'node:assert/strict';
 import { test } from 'node:test';
 import { helpOf } from '../../../static/js/ui/heads_block.js';
-import { placeOf, strongestHeads } from '../../../static/js/trace/attention.js';
+import { choosePlace, strongestHeads } from '../../../static/js/trace/attention.js';
 import { headToOpen } from '../../../static/js/rules/head_insight.js';
 import { headLabels, sampleTrace, tensor } from '../sample.js';
 
@@ -26,7 +26,7 @@ test('of the heads with a label, the one with the highest score is the strongest
   const trace = sampleTrace();
   const labelled = { ...trace, analyses: { ...trace.analyses, head_labels: labels } };
   deepEqual(
-    strongestHeads(labelled, placeOf({ where: '' }, labelled)).map(
+    strongestHeads(labelled, choosePlace({ where: '' }, labelled)).map(
       ({ id, layer, head, score, queries }) => [id, layer, head, Number(score.toFixed(3)), queries],
     ),
     [
@@ -34,7 +34,7 @@ test('of the heads with a label, the one with the highest score is the strongest
       ['sink', 0, 0, 0.9, 7],
     ],
   );
-  deepEqual(strongestHeads(trace, placeOf({ where: '' }, trace)), []);
+  deepEqual(strongestHeads(trace, choosePlace({ where: '' }, trace)), []);
 });
 
 test('a label that names no token that is looked at has no strongest head', () => {
@@ -43,7 +43,7 @@ test('a label that names no token that is looked at has no strongest head', () =
     [pathOf(0)]: [{ label: 'broad', scores: { broad: 0.9 } }, { label: 'mixed' }],
   });
   const labelled = { ...trace, analyses: { ...trace.analyses, head_labels } };
-  deepEqual(strongestHeads(labelled, placeOf({ where: '' }, labelled)), []);
+  deepEqual(strongestHeads(labelled, choosePlace({ where: '' }, labelled)), []);
 });
 
 test('the meaning of a score says over how many queries it is', () => {
@@ -79,7 +79,7 @@ function traceOf(words, heads, labels) {
     analyses: { head_labels },
   };
 }
-const opened = (trace) => headToOpen(trace, placeOf({}, trace));
+const opened = (trace) => headToOpen(trace, choosePlace({}, trace));
 
 test('a word of three letters counts for nearly as much as a longer one', () => {
   const words = ['<s>', 'The', ' hungry', ' cat', ' was', ' then', ' fed', '.'];

@@ -1,11 +1,11 @@
 import { deepEqual, doesNotMatch, equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import {
-  anglesOf,
+  computeAngles,
   chainSteps,
   checked,
   divergence,
-  entropyOf,
+  entropyInBits,
   frequencies,
   softmax,
   softmaxSteps,
@@ -108,9 +108,9 @@ test('a hidden score gets no weight, and the steps of a softmax are those of its
 });
 
 test('entropy is 0 for one certain outcome and log n for even ones, in nats or bits', () => {
-  equal(entropyOf([0, 1, 0]), 0);
-  near(entropyOf([0.25, 0.25, 0.25, 0.25]), 2);
-  near(entropyOf([0.5, 0.25, 0.25]), 1.5);
+  equal(entropyInBits([0, 1, 0]), 0);
+  near(entropyInBits([0.25, 0.25, 0.25, 0.25]), 2);
+  near(entropyInBits([0.5, 0.25, 0.25]), 1.5);
 });
 
 test('the distance is the probability that moved', () => {
@@ -154,7 +154,7 @@ for (const shift of [1, 3, 40, 255]) {
   test(`R(${shift}) carries every PE(p) to PE(p + ${shift}), to 1e-6`, () => {
     for (const position of [0, 1, 17, 200]) {
       close(
-        [...turned(encodingAt(position), anglesOf(shift, frequencies(WIDTH)))],
+        [...turned(encodingAt(position), computeAngles(shift, frequencies(WIDTH)))],
         [...encodingAt(position + shift)],
         1e-6,
       );
@@ -164,7 +164,7 @@ for (const shift of [1, 3, 40, 255]) {
 
 test('all row pairs at the shift are compared, and one wrong number is found', () => {
   const rows = Array.from({ length: 12 }, (_, position) => encodingAt(position));
-  const angles = anglesOf(5, frequencies(WIDTH));
+  const angles = computeAngles(5, frequencies(WIDTH));
   const right = checked(matrixOf(rows), matrixOf(rows), { shift: 5, angles: () => angles });
   equal(right.count, 7);
   ok(right.greatest < 1e-6);

@@ -6,30 +6,30 @@ import {
   isFilling,
   labelInWords,
   labelledHeads,
-  labelOf,
-  placeOf,
-  placesOf,
+  describeLabel,
+  choosePlace,
+  findPlaces,
   predictingSide,
   profileInWords,
   sideOf,
-  stackOf,
+  chooseStack,
 } from '../../../static/js/trace/attention.js';
 import { rankedByPair } from '../../../static/js/ui/heads_block.js';
 import { fillTrace, headLabels, LABELS, pairTrace, sampleTrace } from '../sample.js';
 
 test('a model has the places whose weights its trace holds', () => {
-  const ids = (trace) => placesOf(trace).map(({ id }) => id);
+  const ids = (trace) => findPlaces(trace).map(({ id }) => id);
   deepEqual(
     [ids(sampleTrace()), ids(fillTrace()), ids(pairTrace())],
     [['decoder'], ['encoder'], ['encoder', 'decoder', 'cross']],
   );
-  equal(placeOf({ where: '' }, { ...sampleTrace(), tensors: {} }), null);
+  equal(choosePlace({ where: '' }, { ...sampleTrace(), tensors: {} }), null);
 });
 
 test('a translator shows cross-attention by default', () => {
-  equal(placeOf({ where: '' }, pairTrace()).id, 'cross');
-  equal(placeOf({ where: 'encoder' }, pairTrace()).id, 'encoder');
-  equal(placeOf({ where: 'cross' }, sampleTrace()).id, 'decoder');
+  equal(choosePlace({ where: '' }, pairTrace()).id, 'cross');
+  equal(choosePlace({ where: 'encoder' }, pairTrace()).id, 'encoder');
+  equal(choosePlace({ where: 'cross' }, sampleTrace()).id, 'decoder');
 });
 
 test('each stack reads its side, and the last one predicts', () => {
@@ -37,7 +37,7 @@ test('each stack reads its side, and the last one predicts', () => {
   deepEqual([sideOf('encoder', pair), sideOf('decoder', pair)], ['source', 'target']);
   equal(sideOf('decoder', decoder), 'source');
   deepEqual([predictingSide(pair), predictingSide(fill)], ['target', 'source']);
-  const stacks = [stackOf({ where: '' }, fill), stackOf({ where: 'encoder' }, decoder)];
+  const stacks = [chooseStack({ where: '' }, fill), chooseStack({ where: 'encoder' }, decoder)];
   deepEqual(stacks, ['encoder', 'decoder']);
   deepEqual([fill, pair, decoder].map(isFilling), [true, false, false]);
 });
@@ -58,7 +58,7 @@ function labelled(queries) {
   return { ...trace, analyses: { ...trace.analyses, head_labels: headLabels(FOUND, queries) } };
 }
 
-const placeIn = (trace, where = '') => placeOf({ where }, trace);
+const placeIn = (trace, where = '') => choosePlace({ where }, trace);
 const headsOf = (trace) => labelledHeads(trace, placeIn(trace));
 
 test('each head has the label that the API gives it, with its score', () => {
@@ -86,15 +86,16 @@ test('the labels of a profile stand apart from the label in the text', () => {
 });
 
 test('every label of the API has words on the page, and another keeps its name', () => {
-  for (const id of LABELS) ok(labelOf(id).help.length > 10 && labelOf(id).short.length <= 5, id);
-  deepEqual(labelOf('name_mover'), {
+  for (const id of LABELS)
+    ok(describeLabel(id).help.length > 10 && describeLabel(id).short.length <= 5, id);
+  deepEqual(describeLabel('name_mover'), {
     id: 'name_mover',
     title: 'name mover',
     short: 'name',
     help: '',
   });
   deepEqual(
-    [bareTitle(labelOf('previous')), bareTitle(labelOf('sink')), bareTitle(null)],
+    [bareTitle(describeLabel('previous')), bareTitle(describeLabel('sink')), bareTitle(null)],
     ['previous', 'sink', ''],
   );
 });
@@ -138,7 +139,7 @@ test('a model with a profile has its heads sorted by the first label over many s
 
 test('heads are ranked by their weight from one token to another', () => {
   const trace = sampleTrace();
-  const ranked = rankedByPair(trace, placeOf({}, trace), 3, 1);
+  const ranked = rankedByPair(trace, choosePlace({}, trace), 3, 1);
   equal(ranked.length, 4);
   for (const { layer, head, weight } of ranked) {
     const { data, shape, scale } = trace.tensors[`decoder.layers.${layer}.self_attention.weights`];

@@ -3,10 +3,10 @@
 import { deepEqual, equal, match } from 'node:assert/strict';
 import { test } from 'node:test';
 import {
-  ceilingOf,
+  findCeiling,
   frequencies,
   pairsOf,
-  wavesOf,
+  findWaves,
   speedFacts,
 } from '../../../static/js/trace/arithmetic.js';
 
@@ -46,7 +46,7 @@ test('sine and cosine are neighbours, or lie half a width apart', () => {
 test('the order of the pairs is seen in the encoding', () => {
   for (const isHalved of [false, true]) {
     const pairs = pairsOf(WIDTH, isHalved);
-    deepEqual(wavesOf(encodingBy(pairs)), pairs);
+    deepEqual(findWaves(encodingBy(pairs)), pairs);
   }
 });
 
@@ -55,7 +55,7 @@ test('an encoding without waves has neighbours as pairs', () => {
   for (const dimension of [halves.first[3], halves.second[3]]) {
     const learned = encodingBy(halves);
     learned.data[(ROWS - 1) * WIDTH + dimension] += 0.01;
-    deepEqual(wavesOf(learned), pairsOf(WIDTH));
+    deepEqual(findWaves(learned), pairsOf(WIDTH));
   }
 });
 
@@ -82,8 +82,8 @@ test('the facts of a rotation name its base, and a scaling only if there is one'
 test('the end of the colours leaves a part of the positive values above it', () => {
   const values = Float64Array.of(0, 4, 0, 1, 0, 3, -9, 2, 0);
   deepEqual(
-    [0.25, 0.5, 0.6, 1].map((part) => ceilingOf(values, part)),
+    [0.25, 0.5, 0.6, 1].map((part) => findCeiling(values, part)),
     [1, 2, 3, 4],
   );
-  equal(ceilingOf(Float64Array.of(0, -1), 0.9), 1, 'without a positive value');
+  equal(findCeiling(Float64Array.of(0, -1), 0.9), 1, 'without a positive value');
 });

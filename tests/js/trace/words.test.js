@@ -7,7 +7,7 @@ import {
   spread,
   toggled,
   wordsAfter,
-  wordsOf,
+  groupIntoWords,
 } from '../../../static/js/trace/words.js';
 import { FILL_TEXT, fillTrace } from '../sample.js';
 
@@ -32,7 +32,7 @@ const TOKENS = [
 ];
 
 test('pieces of one word are read as that word, and a special token stays alone', () => {
-  const words = wordsOf(TOKENS, TEXT);
+  const words = groupIntoWords(TOKENS, TEXT);
   deepEqual(
     words.map(({ text, first, last }) => [text, first, last]),
     [
@@ -53,7 +53,7 @@ test('the bytes of a letter are the letter, wherever its characters lie in the t
     token('\\xf0\\x9f', 2, 0, { start: 2, end: 3, part: { whole: '🐭' } }),
     token('\\x90\\xad', 2, 0, { start: 2, end: 3, part: { whole: '🐭' } }),
   ];
-  const [word] = wordsOf(bytes, '🐱 🐭');
+  const [word] = groupIntoWords(bytes, '🐱 🐭');
   deepEqual([word.text, word.part, word.first, word.last], ['🐭', null, 0, 1]);
 });
 
@@ -74,7 +74,7 @@ test('a word is hidden only if it is hidden from all pieces', () => {
 });
 
 test('a word’s value is that of each of its pieces', () => {
-  const words = wordsOf(TOKENS, TEXT).slice(1);
+  const words = groupIntoWords(TOKENS, TEXT).slice(1);
   deepEqual([...spread(words, [1, 2, 3], TOKENS.length)], [NaN, 1, 2, 2, 3, 3, 3]);
   deepEqual(
     alone(TOKENS)

@@ -1,8 +1,18 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { asSentence } from '../../../static/js/words/lists.js';
-import { columnsOf, escapeForPlotly, shortened, visible } from '../../../static/js/words/text.js';
-import { byteRangeOf, nameOf, partsOf, quoted } from '../../../static/js/words/tokens.js';
+import {
+  countColumns,
+  escapeForPlotly,
+  shortened,
+  visible,
+} from '../../../static/js/words/text.js';
+import {
+  writeByteRange,
+  tokenName,
+  splitCharacters,
+  quoted,
+} from '../../../static/js/words/tokens.js';
 import { slugOf } from '../../../static/js/ui/exports.js';
 
 test('invisible characters are shown by a symbol, a name or their code point', () => {
@@ -30,9 +40,9 @@ test('a file is named by the first words of its text', () => {
 });
 
 test('a name is the token without its space, unless space is all there is', () => {
-  equal(nameOf({ text: ' it' }), 'it');
-  equal(nameOf({ text: '  ' }), '··');
-  equal(nameOf({ text: '\n' }), '↵');
+  equal(tokenName({ text: ' it' }), 'it');
+  equal(tokenName({ text: '  ' }), '··');
+  equal(tokenName({ text: '\n' }), '↵');
   equal(quoted({ text: ' it' }), '“\u2068it\u2069”');
 });
 
@@ -54,20 +64,20 @@ test('labels are cut by the room they take, never inside a character', () => {
   equal(shortened('short', 6), 'short');
   equal(shortened('中文中文', 6), '中文…');
   equal(shortened('👩👩👩👩', 5), '👩👩…');
-  equal(columnsOf('a中👩'), 5);
-  equal(columnsOf('e\u0301'), 1);
+  equal(countColumns('a中👩'), 5);
+  equal(countColumns('e\u0301'), 1);
 });
 
 test('a piece of a character is called by the character, and says which piece it is', () => {
   const piece = { text: '\\x8c', part: { whole: '猫', from: 2, to: 2, of: 3 } };
-  equal(nameOf(piece), '猫 2/3');
+  equal(tokenName(piece), '猫 2/3');
   equal(quoted(piece), '“\u2068猫\u2069” (byte 2 of 3)');
   equal(
-    nameOf({ text: '\\x80', part: { whole: '\u200b', from: 2, to: 3, of: 3 } }),
+    tokenName({ text: '\\x80', part: { whole: '\u200b', from: 2, to: 3, of: 3 } }),
     '‹ZWSP› 2–3/3',
   );
   equal(
-    nameOf({ text: '\\xd9', part: { whole: 'م', from: 1, to: 1, of: 2 } }),
+    tokenName({ text: '\\xd9', part: { whole: 'م', from: 1, to: 1, of: 2 } }),
     '\u2068م\u2069 1/2',
     'the numbers stay where they belong',
   );
@@ -85,9 +95,9 @@ test('the bytes of a character know the character and their place in it', () => 
     token('\\xab', 1, 2),
     token(' a', 2, 4),
   ];
-  const parts = partsOf(tokens, ' 猫 a');
+  const parts = splitCharacters(tokens, ' 猫 a');
   deepEqual(
-    parts.map((part) => part && byteRangeOf(part)),
+    parts.map((part) => part && writeByteRange(part)),
     [null, null, 'byte 1 of 3', 'byte 2 of 3', 'byte 3 of 3', null],
   );
   ok(parts.slice(2, 5).every(({ whole }) => whole === '猫'));
@@ -96,7 +106,7 @@ test('the bytes of a character know the character and their place in it', () => 
 test('offsets count characters, not the halves of a surrogate pair', () => {
   const tokens = [token('\\xd9', 3, 4), token('\\x85', 3, 4)];
   deepEqual(
-    partsOf(tokens, '👩a م').map(({ whole }) => whole),
+    splitCharacters(tokens, '👩a م').map(({ whole }) => whole),
     ['م', 'م'],
   );
 });

@@ -90,7 +90,7 @@ function shape(of) {
  * @param {Pick<Look<any, L>, 'ribbon'|'rim'>} look
  */
 function grouped(network, boxes, { ribbon, rim = () => 0 }) {
-  const paths = ribbonsOf(network, boxes);
+  const paths = drawRibbons(network, boxes);
   /** @type {Map<string, {fillcolor: string, width: number, paths: string[]}>} */
   const groups = new Map();
   network.links.forEach((link, at) => {
@@ -160,7 +160,7 @@ export function placed(nodes, { across, down, thickness, pad }) {
  * @param {Box[]} boxes
  * @returns {string[]} link by link
  */
-export function ribbonsOf({ nodes, links }, boxes) {
+export function drawRibbons({ nodes, links }, boxes) {
   const unit = (boxes[0].y1 - boxes[0].y0) / nodes[0].value;
   /** @param {'source'|'target'} end @param {'source'|'target'} opposite */
   const startsAt = (end, opposite) => {

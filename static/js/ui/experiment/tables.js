@@ -1,6 +1,6 @@
 /** The tables of an experiment’s numbers, in which some can be typed. */
 
-import { css, levelOf, diverging } from '../../plot/colour.js';
+import { css, computeLevel, diverging } from '../../plot/colour.js';
 import { button, element, withSymbols } from '../dom.js';
 import { decimal } from '../../words/numbers.js';
 import { written } from '../../rules/experiment.js';
@@ -240,7 +240,7 @@ function fill({ values, other }, cells, theme) {
       const note = cell.parentElement?.querySelector('small');
       if (note && note.textContent !== words) note.textContent = words;
       const strength = isFinite ? (0.42 * value) / most : 0;
-      cell.parentElement?.style.setProperty('--tint', css(scale, levelOf(strength + 1, 2)));
+      cell.parentElement?.style.setProperty('--tint', css(scale, computeLevel(strength + 1, 2)));
     }),
   );
 }

@@ -4,12 +4,12 @@
  * that is shown.
  */
 
-import { placeOf, stackOf } from '../../trace/attention.js';
-import { anatomyOf, litParts, readingsOf } from './parts.js';
-import { css, diverging, inkOn, levelOf, sequential } from '../../plot/colour.js';
+import { choosePlace, chooseStack } from '../../trace/attention.js';
+import { buildAnatomy, litParts, readParts } from './parts.js';
+import { css, diverging, inkOn, computeLevel, sequential } from '../../plot/colour.js';
 import { isPredicting } from '../../rules/prediction.js';
 import { neighbour, railLayout, stripLayout } from './layout.js';
-import { isShown, switchesOf } from '../../state/attention_switches.js';
+import { isShown, readSwitches } from '../../state/attention_switches.js';
 import { amount } from '../../words/numbers.js';
 import { guessInWords } from '../../plot/bars.js';
 import { element } from '../dom.js';
@@ -173,13 +173,13 @@ export function createModelMap(host, caption, { onChoose }) {
  * @returns {Shown}
  */
 function shownOf(trace, card, { state, kind, query, effects, viewsOf }) {
-  const place = placeOf(state, trace);
-  const stack = (kind === 'head' ? place?.stack : undefined) ?? stackOf(state, trace);
-  const switches = switchesOf(state, { placeId: place?.id ?? '', nHeads: card.n_heads });
+  const place = choosePlace(state, trace);
+  const stack = (kind === 'head' ? place?.stack : undefined) ?? chooseStack(state, trace);
+  const switches = readSwitches(state, { placeId: place?.id ?? '', nHeads: card.n_heads });
   // A saved page has no view of another pass.
   /** @param {Part|null} part */
   const opening = (part) => (part && viewsOf(part).length > 0 ? part : null);
-  const built = anatomyOf(card);
+  const built = buildAnatomy(card);
   const anatomy = { ...built, loop: opening(built.loop), model: opening(built.model) };
   const isSwitchedOff =
     state.view === 'compare' && state.compare_with === 'edit' && state.compare_edit === 'heads';
@@ -191,7 +191,7 @@ function shownOf(trace, card, { state, kind, query, effects, viewsOf }) {
   return {
     name: `${trace.model} ${trace.revision}`,
     anatomy,
-    read: readingsOf(card, withPrediction(trace, state), isOff, effects, query),
+    read: readParts(card, withPrediction(trace, state), isOff, effects, query),
     lit: new Set(litParts(anatomy, kind, state, trace, (head) => isShown(switches, state, head))),
     effects,
     hasNext: isPredicting(trace) && !state.isSaved,
@@ -243,11 +243,11 @@ function createKey() {
  * @param {boolean} isSigned
  */
 function levelFor(at, isSigned) {
-  return isSigned ? signedLevel(2 * at - 1) : levelOf(at * DARKEST, 1);
+  return isSigned ? signedLevel(2 * at - 1) : computeLevel(at * DARKEST, 1);
 }
 
 /** @param {number} effect −1 to 1 */
-const signedLevel = (effect) => levelOf((effect * STRONGEST + 1) / 2, 1);
+const signedLevel = (effect) => computeLevel((effect * STRONGEST + 1) / 2, 1);
 
 /** @param {string} words */
 const capital = (words) => words.charAt(0).toUpperCase() + words.slice(1);
@@ -332,7 +332,7 @@ function dress(
  */
 function colourOf({ level, effect }, theme) {
   return effect === null || effect === undefined
-    ? { scale: sequential(theme), at: levelOf((level ?? 0) * DARKEST, 1) }
+    ? { scale: sequential(theme), at: computeLevel((level ?? 0) * DARKEST, 1) }
     : { scale: diverging(theme), at: signedLevel(effect) };
 }
 

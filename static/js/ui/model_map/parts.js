@@ -13,12 +13,12 @@ import {
   isRating,
   labelInWords,
   labelledHeads,
-  placeOf,
-  placesOf,
+  choosePlace,
+  findPlaces,
   predictingSide,
   profileInWords,
-  roleOf,
-  stackOf,
+  describeRole,
+  chooseStack,
   tokensOf,
 } from '../../trace/attention.js';
 import { matrixAt } from '../../trace/trace.js';
@@ -70,7 +70,7 @@ import { isMask } from '../../trace/words.js';
 export const MAP = { needs: ['analyses.head_norms', 'analyses.residual_stream'] };
 
 /** @param {Card} card @returns {Anatomy} */
-export function anatomyOf(card) {
+export function buildAnatomy(card) {
   const isPair = card.kind === 'encoder-decoder';
   /** @type {('encoder'|'decoder')[]} */
   const ids = isPair ? ['encoder', 'decoder'] : [card.kind === 'encoder' ? 'encoder' : 'decoder'];
@@ -132,11 +132,11 @@ function stackWith(stack, { n_layers: nLayers, n_heads: nHeads, moe }, hasCross)
  * @param {number} [query] the chosen place of the text whose prediction is told; absent: the last token, or the first mask
  * @returns {(part: Part) => Reading}
  */
-export function readingsOf(card, trace, isOff = () => false, effects = null, query = undefined) {
+export function readParts(card, trace, isOff = () => false, effects = null, query = undefined) {
   const norms = trace.analyses.head_norms ?? {};
   const streams = trace.analyses.residual_stream ?? {};
   const labels = new Map(
-    placesOf(trace).flatMap((place) =>
+    findPlaces(trace).flatMap((place) =>
       labelledHeads(trace, place).flatMap(({ heads }) =>
         heads.map((head) => [`${place.id} ${head.layer} ${head.head}`, head]),
       ),
@@ -197,7 +197,7 @@ export function readingsOf(card, trace, isOff = () => false, effects = null, que
         words: said(`${prefix}layer ${layer}, head ${index}`, does),
         label: String(index),
         effect: effectIn(effect),
-        note: head ? roleOf(head) : '',
+        note: head ? describeRole(head) : '',
         isOff: isOff(part),
       };
     },
@@ -357,7 +357,7 @@ function likeliest(trace, query) {
  * @param {string} view that opens
  * @returns {Patch}
  */
-export function openingOf({ kind, stack, layer, index, place }, view) {
+export function openPart({ kind, stack, layer, index, place }, view) {
   /** @type {Partial<Record<Kind, Patch>>} */
   const at = {
     head: { layer, head: index, where: place, attention_which: 'head' },
@@ -380,8 +380,8 @@ export function openingOf({ kind, stack, layer, index, place }, view) {
  * @returns {Set<string>} their ids
  */
 export function litParts({ stacks, bridge, logits, loop, model }, kind, state, trace, isHeadShown) {
-  const place = placeOf(state, trace)?.id;
-  const stack = stacks.length > 1 ? stackOf(state, trace) : stacks[0].id;
+  const place = choosePlace(state, trace)?.id;
+  const stack = stacks.length > 1 ? chooseStack(state, trace) : stacks[0].id;
   const layers = stacks.flatMap(({ layers: all }) => all);
   const stackLayers = stacks.find(({ id }) => id === stack)?.layers ?? [];
   /** @type {Partial<Record<Kind, () => (Part|null)[]>>} */

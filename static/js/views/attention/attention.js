@@ -7,9 +7,9 @@ import { counted, capitalised } from '../../words/lists.js';
 import { percent } from '../../words/numbers.js';
 import { quoted } from '../../words/tokens.js';
 import { ATTENTIONS, tokensOf } from '../../trace/attention.js';
-import { asksRoles, rolesOf } from '../../rules/head_insight.js';
-import { namedUnit, readableWords, unitOf } from '../../trace/words.js';
-import { cellOf, isPredicting } from '../../rules/prediction.js';
+import { asksRoles, findRoles } from '../../rules/head_insight.js';
+import { namedUnit, readableWords, findUnit } from '../../trace/words.js';
+import { chooseCell, isPredicting } from '../../rules/prediction.js';
 import { canBeLines, QUANTITIES } from '../../state/attention_switches.js';
 import { range } from '../../trace/trace.js';
 import { headColour } from '../../plot/colour.js';
@@ -20,12 +20,12 @@ import {
   cursorOf,
   leastOf,
   matrixChart,
-  meaningOf,
+  describeCells,
   sentenceOf,
   tableOf,
   WRITTEN,
 } from './matrix.js';
-import { asks, settingOf, subjectOf } from './chosen_weights.js';
+import { asks, readSetting, selectWeights } from './chosen_weights.js';
 import { wordingFor } from './wording.js';
 import { choice, numbered } from '../../ui/controls.js';
 
@@ -44,7 +44,7 @@ let linesChart = null;
 
 /** Load the lines if they are wanted and not here yet. @param {Trace} trace @param {ViewState} state */
 function prepare(trace, state) {
-  const isWanted = settingOf(trace, state)?.switches.as === 'lines';
+  const isWanted = readSetting(trace, state)?.switches.as === 'lines';
   return isWanted && !linesChart ? loadLines() : undefined;
 }
 
@@ -57,7 +57,7 @@ export const attention = {
   loadOverview: async () => (await import('../../ui/heads_block.js')).createHeadsBlock,
   ...wordingFor('decoder'),
   wording: (trace, state) => {
-    const setting = settingOf(trace, state);
+    const setting = readSetting(trace, state);
     return setting
       ? wordingFor(setting.isWritten ? 'written' : setting.place.id, setting.switches)
       : {};
@@ -66,7 +66,7 @@ export const attention = {
   asks: (trace, state) => ({ ...asks(trace, state), ...asksRoles(trace) }),
   prepare,
   controls: (trace, state) => {
-    const setting = settingOf(trace, state);
+    const setting = readSetting(trace, state);
     if (!setting) return [];
     const display = [
       ...ofWhat(setting, state.palette.theme),
@@ -84,7 +84,7 @@ export const attention = {
 
 /** @param {Trace} trace @param {ViewState} state @returns {Figure} */
 function figure(trace, state) {
-  const setting = settingOf(trace, state);
+  const setting = readSetting(trace, state);
   if (!setting) return { title: 'Attention', notice: 'This trace holds no attention weights.' };
   const awaited = Object.keys(asks(trace, state))
     .map((name) => noticeOf(state.answers?.[name]))
@@ -92,7 +92,7 @@ function figure(trace, state) {
   if (awaited) return { title: 'Attention', notice: awaited };
   const isOfLines = setting.switches.as === 'lines';
   if (isOfLines && !linesChart) return { title: 'Attention', notice: READING, isWaiting: true };
-  const subject = subjectOf(trace, state, setting);
+  const subject = selectWeights(trace, state, setting);
   const { name, quantity, matrix } = subject;
   if (matrix.rows * matrix.columns === 0)
     return {
@@ -102,7 +102,7 @@ function figure(trace, state) {
   const chosen = chosenIn(trace, state, subject);
   return {
     title: capitalised(name) + quantity.suffix,
-    facts: subject.switches.which === 'head' ? rolesOf(state) : [],
+    facts: subject.switches.which === 'head' ? findRoles(state) : [],
     summary: `${capitalised(quantity.noun)} of ${name}: ${matrix.rows} queries by ${matrix.columns} keys.`,
     ...(isOfLines && linesChart
       ? asLines(linesChart, trace, state, subject, chosen)
@@ -139,7 +139,7 @@ function asLines(drawLines, trace, state, subject, { row }) {
         colour: headColour(state.palette.theme, index),
         weights: matrix,
       })),
-      meaning: meaningOf(trace, state, subject),
+      meaning: describeCells(trace, state, subject),
       table: tableOf(subject),
       sentence: sentenceOf(trace, state, subject),
       cursor: cursorOf(trace, state, subject),
@@ -239,7 +239,7 @@ const HIDE = [
 ];
 
 /**
- * @param {NonNullable<ReturnType<typeof settingOf>>} setting
+ * @param {NonNullable<ReturnType<typeof readSetting>>} setting
  * @param {Theme} theme
  * @returns {Control[]}
  */
@@ -274,7 +274,7 @@ function ofWhat({ place, nHeads, switches: { what, which, heads } }, theme) {
   ];
 }
 
-/** @param {NonNullable<ReturnType<typeof settingOf>>} setting @returns {Control[]} */
+/** @param {NonNullable<ReturnType<typeof readSetting>>} setting @returns {Control[]} */
 function ofHow({ place, isWritten, switches }) {
   const { what, as, isWords, hidden, isRenormalised, threshold, isShare } = switches;
   const words = {
@@ -323,20 +323,20 @@ function ofHow({ place, isWritten, switches }) {
  * Return the controls that set the weight of the chosen cell by hand.
  * @param {Trace} trace
  * @param {ViewState} state with the row that is looked at
- * @param {NonNullable<ReturnType<typeof settingOf>>} setting
+ * @param {NonNullable<ReturnType<typeof readSetting>>} setting
  * @returns {Control[]}
  */
 function ofWeight(trace, state, { place: of, switches: { which, what, isWords } }) {
   const isOwn = which === 'head' && what === 'weights' && !isWords;
   const cell =
-    isOwn && isPredicting(trace) ? cellOf(trace, state, rowShown(trace, of, state)) : null;
+    isOwn && isPredicting(trace) ? chooseCell(trace, state, rowShown(trace, of, state)) : null;
   if (!cell || state.isSaved) return [];
   const { query, key, row, place } = cell;
   const value = state.weight ?? row[key];
   /** @param {Side} side @param {number} index */
   const wordAt = (side, index) => {
     const words = readableWords(tokensOf(trace, side), textOf(trace, side));
-    return namedUnit(words, unitOf(words, index));
+    return namedUnit(words, findUnit(words, index));
   };
   const [from, to] = [wordAt(place.rows, query), wordAt(place.columns, key)];
   return [

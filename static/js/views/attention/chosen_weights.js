@@ -4,12 +4,12 @@
  * averages, which is not meaningful after a maximum over heads.
  */
 
-import { placeOf, placesOf, tokensOf, weightsAt } from '../../trace/attention.js';
-import { matrixAt, range, withoutFuture, matrixOf, valueIn } from '../../trace/trace.js';
+import { choosePlace, findPlaces, tokensOf, weightsAt } from '../../trace/attention.js';
+import { matrixAt, range, withoutFuture, buildMatrix, valueIn } from '../../trace/trace.js';
 import { enumerated } from '../../words/lists.js';
-import { cellOf, rowWith } from '../../rules/prediction.js';
-import { alone, merged, wordsOf } from '../../trace/words.js';
-import { switchesOf, QUANTITIES, ROLLOUT, scaleOf } from '../../state/attention_switches.js';
+import { chooseCell, rowWith } from '../../rules/prediction.js';
+import { alone, merged, groupIntoWords } from '../../trace/words.js';
+import { readSwitches, QUANTITIES, ROLLOUT, chooseScale } from '../../state/attention_switches.js';
 import { areNamedByWritten, rowShown } from '../../state/written_rows.js';
 import { createMemo } from '../../state/state.js';
 
@@ -48,13 +48,13 @@ const memo = createMemo();
  * @param {ViewState} state
  * @returns {{place: Place, site: string, nHeads: number, isWritten: boolean, switches: Switches}|null} null: there is no attention there
  */
-export function settingOf(trace, state) {
-  const place = placeOf(state, trace);
+export function readSetting(trace, state) {
+  const place = choosePlace(state, trace);
   const site = weightsAt(place, trace).find(({ layer }) => layer === state.layer)?.site;
   if (!place || !site) return null;
   const [nHeads] = trace.tensors[site].shape;
   const isWritten = areNamedByWritten(trace, place, state);
-  const switches = switchesOf(state, { placeId: place.id, nHeads });
+  const switches = readSwitches(state, { placeId: place.id, nHeads });
   return { place, site, nHeads, isWritten, switches };
 }
 
@@ -65,7 +65,7 @@ export function settingOf(trace, state) {
  * @returns {Record<string, Ask>}
  */
 export function asks(trace, state) {
-  const setting = settingOf(trace, state);
+  const setting = readSetting(trace, state);
   if (!setting) return {};
   const { site, switches } = setting;
   if (switches.which === 'rollout') return { attention: { analyses: ['rollout'] } };
@@ -83,10 +83,10 @@ const scoresOf = (site) => `${pathOf(site)}.scores`;
 /**
  * @param {Trace} trace
  * @param {ViewState} state whose answers are here
- * @param {NonNullable<ReturnType<typeof settingOf>>} setting
+ * @param {NonNullable<ReturnType<typeof readSetting>>} setting
  * @returns {Subject}
  */
-export function subjectOf(trace, state, setting) {
+export function selectWeights(trace, state, setting) {
   const { layer, head, range } = state;
   const { place, isWritten, switches } = setting;
   const { weight, weight_fixed: isFixed } = state;
@@ -98,7 +98,7 @@ export function subjectOf(trace, state, setting) {
 /**
  * @param {Trace} trace
  * @param {ViewState} state
- * @param {NonNullable<ReturnType<typeof settingOf>>} setting
+ * @param {NonNullable<ReturnType<typeof readSetting>>} setting
  */
 function worked(trace, state, setting) {
   const { place, isWritten, switches } = setting;
@@ -137,7 +137,7 @@ function worked(trace, state, setting) {
             ...(switches.what === 'log' && { note: `${ROLLOUT.note} ${QUANTITIES.log.note}` }),
           }
         : QUANTITIES[switches.what],
-    scale: scaleOf(switches.what, matrix, {
+    scale: chooseScale(switches.what, matrix, {
       range: state.range,
       most: mostOf(array, switches.what),
     }),
@@ -157,7 +157,7 @@ function worked(trace, state, setting) {
  * Return the array that holds the numbers, and the selected heads.
  * @param {Trace} trace
  * @param {ViewState} state
- * @param {NonNullable<ReturnType<typeof settingOf>>} setting
+ * @param {NonNullable<ReturnType<typeof readSetting>>} setting
  */
 function sourceOf(trace, state, { place, site, nHeads, switches }) {
   const { which, what } = switches;
@@ -203,7 +203,7 @@ function sourceOf(trace, state, { place, site, nHeads, switches }) {
 /**
  * Return the derivation of the drawn numbers; none if they are one whole head, as the API returns it.
  * @param {ViewState} state
- * @param {NonNullable<ReturnType<typeof settingOf>>} setting
+ * @param {NonNullable<ReturnType<typeof readSetting>>} setting
  * @param {{keys: string[], rows: Unit[], columns: Unit[]}} of
  */
 function madeOf({ layer }, { isWritten, switches }, { keys, rows, columns }) {
@@ -241,12 +241,12 @@ function madeOf({ layer }, { isWritten, switches }, { keys, rows, columns }) {
  * @param {Matrix} matrix
  * @param {Trace} trace
  * @param {ViewState} state
- * @param {NonNullable<ReturnType<typeof settingOf>>} setting
+ * @param {NonNullable<ReturnType<typeof readSetting>>} setting
  */
 function withWeight(matrix, trace, state, { place, switches: { which, what } }) {
   const isOne = which === 'head' && (what === 'weights' || what === 'log');
   const cell =
-    isOne && state.weight !== null ? cellOf(trace, state, rowShown(trace, place, state)) : null;
+    isOne && state.weight !== null ? chooseCell(trace, state, rowShown(trace, place, state)) : null;
   if (!cell || state.weight === null) return matrix;
   const data = matrix.data.slice();
   const row = rowWith(cell.row, cell.key, state.weight, state.weight_fixed);
@@ -261,7 +261,7 @@ const answerTrace = ({ answers }) => answers.attention.trace;
 function unitsOf(trace, side, { isWords }) {
   const tokens = tokensOf(trace, side);
   return isWords
-    ? wordsOf(tokens, (side === 'target' ? trace.target : null) ?? trace.text)
+    ? groupIntoWords(tokens, (side === 'target' ? trace.target : null) ?? trace.text)
     : alone(tokens);
 }
 
@@ -305,7 +305,7 @@ function withoutHidden(matrix, units, place, { hidden, isRenormalised }) {
   const rows =
     place.rows === place.columns ? left(units.rows, hidden) : units.rows.map((_, index) => index);
   const value = valueIn(matrix);
-  const kept = matrixOf(rows.length, columns.length, (row, column) =>
+  const kept = buildMatrix(rows.length, columns.length, (row, column) =>
     value(rows[row], columns[column]),
   );
   return {
@@ -334,11 +334,11 @@ function mostOf({ data, scale }, what) {
 /**
  * @param {Trace} trace
  * @param {ViewState} state
- * @param {NonNullable<ReturnType<typeof settingOf>>} setting
+ * @param {NonNullable<ReturnType<typeof readSetting>>} setting
  * @param {number[]} heads
  */
 function nameOf(trace, { layer }, { place, switches }, heads) {
-  const where = placesOf(trace).length > 1 ? `${place.name}, ` : '';
+  const where = findPlaces(trace).length > 1 ? `${place.name}, ` : '';
   return (
     where +
     {

@@ -7,7 +7,7 @@ import { tokensOf } from '../../trace/attention.js';
 import { capitalised } from '../../words/lists.js';
 import { share, tick } from '../../words/numbers.js';
 import { columnOf, highestIn, rowOf, valueIn } from '../../trace/trace.js';
-import { alone, namedUnit, spread, tokensIn, unitLabels, unitOf } from '../../trace/words.js';
+import { alone, namedUnit, spread, tokensIn, unitLabels, findUnit } from '../../trace/words.js';
 import { chart } from '../../plot/chart.js';
 import { headColour } from '../../plot/colour.js';
 import { cell, reader } from '../../plot/marks/mark.js';
@@ -53,10 +53,16 @@ export function matrixChart(trace, state, subject) {
       marks:
         overlaid.length > 0
           ? [
-              reader(matrix.rows, matrix.columns, meaningOf(trace, state, subject)),
+              reader(matrix.rows, matrix.columns, describeCells(trace, state, subject)),
               ...strongestOf(subject, palette),
             ]
-          : [cell(matrix, { ramp, fill: shades(subject), ...meaningOf(trace, state, subject) })],
+          : [
+              cell(matrix, {
+                ramp,
+                fill: shades(subject),
+                ...describeCells(trace, state, subject),
+              }),
+            ],
       size: { isSquare: true, isZoomable: true },
       table: { rows, columns, ...table },
       sentence: sentenceOf(trace, state, subject),
@@ -109,8 +115,8 @@ export function chosenIn(trace, state, { place, isWritten, matrix, rows, columns
   // By default the token from which the last word is written.
   const end = tokensOf(trace, place.rows).length - 1;
   const query = isWritten && state.query === null ? Math.min(chosen + 1, end) : chosen;
-  const row = unitOf(rows, query);
-  const picked = state.key === null ? -1 : unitOf(columns, state.key);
+  const row = findUnit(rows, query);
+  const picked = state.key === null ? -1 : findUnit(columns, state.key);
   const isChosen = row >= 0 && picked >= 0;
   return {
     query,
@@ -139,7 +145,7 @@ export function tableOf(subject) {
  * @param {Subject} subject
  * @returns {Meaning<{row: number, column: number}>} of a cell
  */
-export function meaningOf(trace, state, subject) {
+export function describeCells(trace, state, subject) {
   const { place, matrix, rows, columns, quantity } = subject;
   const value = valueIn(matrix);
   const { query } = chosenIn(trace, state, subject);
@@ -172,8 +178,8 @@ export function sentenceOf(trace, state, subject) {
   };
   return {
     sides: { rows: place.rows, columns: place.columns },
-    rowOf: (token) => unitOf(rows, token),
-    columnOf: (token) => unitOf(columns, token),
+    rowOf: (token) => findUnit(rows, token),
+    columnOf: (token) => findUnit(columns, token),
     ofRow: (row) => rowShown(subject, row, counts),
     ...(place.id === 'cross' && { ofColumn: (column) => columnShown(subject, column, counts) }),
     ceiling: scale.top - scale.bottom,

@@ -19,7 +19,7 @@ import {
   isLacking,
   isOfBoth,
   taskOf,
-  wordsOf,
+  chooseWords,
 } from './request.js';
 import { effectOf, sayIn, wording } from './words.js';
 
@@ -81,7 +81,7 @@ function figure(trace, state) {
   const found = circuitIn(state);
   if (!found) {
     const { other, circuit: answer } = state.answers ?? {};
-    if (taskOf(state) === '' && other?.trace && !wordsOf(trace, state))
+    if (taskOf(state) === '' && other?.trace && !chooseWords(trace, state))
       return {
         title: 'Circuit',
         notice: 'No word is likelier after one sentence than after the other; change another word.',

@@ -22,7 +22,7 @@ import {
   isOfBoth,
   named,
   taskOf,
-  wordsOf,
+  chooseWords,
 } from './request.js';
 import { effectOf, sayIn, sizeOf } from './words.js';
 
@@ -68,7 +68,9 @@ const FILES = [
 export function mapFigure(trace, state, found, isOther = false) {
   const cuts = new Set(cutsIn(state));
   const isUnfolded = found.edges.some(({ position }) => position !== null);
-  const { nodes, links } = isUnfolded ? unfoldedNodes(found) : { nodes: nodesOf(found), links: [] };
+  const { nodes, links } = isUnfolded
+    ? unfoldedNodes(found)
+    : { nodes: listNodes(found), links: [] };
   const places = new Map(nodes.map(({ id }, at) => [id, at]));
   const most = Math.max(...found.edges.map(sizeOf), 1e-9);
   const curves = found.edges.map((edge) => ({
@@ -160,7 +162,7 @@ function aboutOf(trace, state, isOther) {
   const found = circuitIn(state, isOther);
   if (!found) return '';
   const { value, interval, n_pairs: pairs } = figuresOf(found);
-  const words = wordsOf(trace, state);
+  const words = chooseWords(trace, state);
   const of =
     taskOf(state) !== ''
       ? `Task “${taskOf(state).replaceAll('_', ' ')}”, ${pairs} pairs held out`
@@ -198,7 +200,7 @@ function factsOf(found, state) {
  * @param {Circuit} found
  * @returns {(Node & {id: string})[]}
  */
-export function nodesOf({ writers, readers, edges }) {
+export function listNodes({ writers, readers, edges }) {
   const used = new Set(
     edges.flatMap(({ writer, reader }) => [writers[writer].name, nodeName(readers[reader])]),
   );

@@ -149,7 +149,7 @@ export function circuitAsk(trace, state, isOther = false) {
   };
   const task = taskOf(state);
   if (task !== '') return { circuit: { task, n_pairs: N_PAIRS, ...size } };
-  const words = wordsOf(trace, state);
+  const words = chooseWords(trace, state);
   if (!words) return null;
   const [clean, corrupted] = [trace.text, (state.circuit_text ?? '').trim()];
   const pair = isOther
@@ -174,7 +174,7 @@ function runAsk(state, cuts) {
  * @param {ViewState} state
  * @returns {{right: string, wrong: string}|null} null: the second sentence has not been read, or nothing differs
  */
-export function wordsOf(trace, state) {
+export function chooseWords(trace, state) {
   const here = guessesOf(trace);
   const there = guessesOf(state.answers?.other?.trace);
   if (here.length < 2 || there.length === 0) return null;
@@ -275,7 +275,7 @@ export function controls(trace, state) {
 
 /** Return the second sentence, and the words that are told apart. @param {Trace} trace @param {ViewState} state @returns {Control[]} */
 function sentenceControls(trace, state) {
-  const words = wordsOf(trace, state);
+  const words = chooseWords(trace, state);
   /** @param {string} name @param {string} label @param {string} placeholder @returns {Control} */
   const field = (name, label, placeholder) => ({
     kind: 'text',

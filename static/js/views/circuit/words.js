@@ -18,7 +18,7 @@ import {
   isOfBoth,
   named,
   taskOf,
-  wordsOf,
+  chooseWords,
 } from './request.js';
 
 /**
@@ -38,7 +38,7 @@ export function wording(trace, state) {
   const found = circuitIn(state);
   if (!found) return {};
   const figures = figuresOf(found);
-  const words = wordsOf(trace, state);
+  const words = chooseWords(trace, state);
   const what =
     words && taskOf(state) === ''
       ? `${named(words.right)} rather than ${named(words.wrong)}`
@@ -64,7 +64,8 @@ function claims(found) {
     .sort((a, b) => b.loss - a.loss)
     .slice(0, MOST_CLAIMS)
     .map(
-      (edge) => `${claimOf(found, edge)} (cut: ${signed(-edge.loss * 100, 0)} % of faithfulness)`,
+      (edge) =>
+        `${describeEdge(found, edge)} (cut: ${signed(-edge.loss * 100, 0)} % of faithfulness)`,
     );
   return strongest.length > 0 ? [`${capitalised(strongest.join('; '))}.`] : [];
 }
@@ -75,7 +76,7 @@ function claims(found) {
  * @param {Circuit} found
  * @param {Edge} edge
  */
-export function claimOf({ writers, readers, tokens }, { writer, reader, position }) {
+export function describeEdge({ writers, readers, tokens }, { writer, reader, position }) {
   const [from, to] = [partName(writers[writer]), readers[reader]];
   const token = position === null ? '' : `“${visibleLine(tokens[position] ?? '').trim()}”`;
   const role = ROLES[to.kind];
@@ -103,7 +104,7 @@ function consequences(trace, state) {
       `On all ${counted(rest.n_pairs, 'pair')} the circuit keeps ${rangeOf(whole)} and is right in ${percent(whole.circuit_right)}; without ${edges} it keeps ${rangeOf(rest)} and is right in ${percent(rest.circuit_right)}.`,
     ];
   }
-  const words = wordsOf(trace, state);
+  const words = chooseWords(trace, state);
   const { cut, cut_other: cutOther, other } = state.answers ?? {};
   /** @param {Trace|undefined} before @param {any} after @param {string} where */
   const moved = (before, after, where) => {
@@ -156,6 +157,6 @@ export function sayIn(found, cuts) {
     const { name, score, loss } = found.edges[row];
     const effect = score === null ? '' : `, ${withSign(-score)} logits for the right word`;
     const state = isCut(cuts, name) ? '; it is cut' : '';
-    return `${capitalised(claimOf(found, found.edges[row]))} (${name})${effect}; without it the circuit loses ${signed(loss * 100, 1)} % of faithfulness${state}`;
+    return `${capitalised(describeEdge(found, found.edges[row]))} (${name})${effect}; without it the circuit loses ${signed(loss * 100, 1)} % of faithfulness${state}`;
   };
 }

@@ -10,13 +10,13 @@ import { tokensOf } from '../../trace/attention.js';
 import { differenceMade } from '../../api/request_code.js';
 import { alone, namedUnit, tokensIn, unitLabels } from '../../trace/words.js';
 import { chart } from '../../plot/chart.js';
-import { strongestOf } from '../../plot/lines.js';
+import { findStrongest } from '../../plot/lines.js';
 import { cell } from '../../plot/marks/mark.js';
 import { band } from '../../plot/scales.js';
 import { choosing, queryOf } from '../../state/state.js';
 import { difference, meanMoved, openMostChanged, weightsSeen } from './heads.js';
 import { hiding, isHiding } from './edits.js';
-import { byUnits, matchOf } from './match.js';
+import { byUnits, alignTokens } from './match.js';
 import { attentionOf, isMapped, isSamePlace, NO_ATTENTION } from './sides.js';
 
 /**
@@ -97,7 +97,10 @@ function weightMap({ matrix, rows, columns }, { ramp, meaning, table }, links, s
       size: { isSquare: true, isZoomable: true },
       table,
       sentence: links.sentence,
-      cursor: { start: { row: last, column: strongestOf(matrix, { row: last }) }, ...links.cursor },
+      cursor: {
+        start: { row: last, column: findStrongest(matrix, { row: last }) },
+        ...links.cursor,
+      },
     },
     state,
   );
@@ -176,7 +179,7 @@ function ofPage({ side, matrix, rows, columns }, state) {
   const query = queryOf(state, trace, place.rows);
   /** @param {number} row */
   const ofRow = (row) => {
-    const column = strongestOf(matrix, { row });
+    const column = findStrongest(matrix, { row });
     return {
       tint: rowOf(matrix, row),
       readout: `${namedUnit(rows, row)} attends most to ${namedUnit(columns, column)} with weight ${share(matrix.data[row * matrix.columns + column])} (A, ${attentionOf(side)})`,
@@ -196,7 +199,7 @@ function ofPage({ side, matrix, rows, columns }, state) {
     },
     cursor: {
       chosen: { row: query },
-      start: { row: query, column: strongestOf(matrix, { row: query }) },
+      start: { row: query, column: findStrongest(matrix, { row: query }) },
       ...(isHiding(state) && {
         note: 'Choose a cell to hide its key from its query, and a second one for a block.',
         chooseHint: 'Enter hides the key from the query; a second cell makes a block',
@@ -216,7 +219,7 @@ function placed({ side, rows }, { a, b }, state) {
   if (!isMapped(a) || !isMapped(b) || !isSamePlace(a, b)) return {};
   /** @param {'rows'|'columns'} axis */
   const back = (axis) => {
-    const { a: left, b: right, pairs } = matchOf(a, b, side.place[axis]);
+    const { a: left, b: right, pairs } = alignTokens(a, b, side.place[axis]);
     return (/** @type {number} */ index) => {
       const unit = right.findIndex(({ first, last }) => first <= index && index <= last);
       const pair = pairs.find(([, at]) => at === unit);
@@ -245,8 +248,8 @@ export function differenceFigure({ a, b }, state) {
   if (!isMapped(a) || !isMapped(b)) return { notice: NO_ATTENTION };
   if (!isSamePlace(a, b))
     return { notice: `Not comparable: A shows ${kindOf(a)}, B ${kindOf(b)}.` };
-  const rows = matchOf(a, b, a.place.rows);
-  const columns = matchOf(a, b, a.place.columns);
+  const rows = alignTokens(a, b, a.place.rows);
+  const columns = alignTokens(a, b, a.place.columns);
   if (rows.pairs.length < LEAST_SHARED || columns.pairs.length < LEAST_SHARED)
     return { notice: 'A and B share too few tokens for a difference.' };
   /** @param {MappedSide} side @param {'a'|'b'} name */

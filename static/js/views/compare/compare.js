@@ -5,14 +5,14 @@
 import { noticeOf } from '../../api/answers.js';
 import { percent, signed } from '../../words/numbers.js';
 import { range } from '../../trace/trace.js';
-import { ATTENTIONS, isRating, placeOf } from '../../trace/attention.js';
+import { ATTENTIONS, isRating, choosePlace } from '../../trace/attention.js';
 import { differenceFigure, sideFigure } from './attention.js';
 import { controls } from './controls.js';
 import { cardsOf, partnerOf, partnersOf, picturesOf, rewardFigure, runFigure } from './models.js';
 import { headsFigure, mostChanged, partnersFigure, shownSides } from './heads.js';
 import { nextFigure } from './next_token.js';
 import { TO_EXPERIMENT, UNSCALED } from '../unscaled.js';
-import { asks, isMapped, nameOfB, otherOf, sidesOf, wishOf } from './sides.js';
+import { asks, isMapped, nameOfB, otherOf, readSides, readWish } from './sides.js';
 
 /**
  * @import { Trace } from '../../trace/trace.js'
@@ -46,7 +46,7 @@ export const compare = {
   wording,
   controls: (trace, state) =>
     controls(trace, state, {
-      place: placeOf(state, trace),
+      place: choosePlace(state, trace),
       isOfPrediction: isOfPrediction(trace, state),
     }),
   panels,
@@ -77,7 +77,7 @@ function panels(trace, state) {
 /** Return true if the shown head of A corresponds to one of B. @param {Trace} trace @param {ViewState} state */
 function haveCommonHeads(trace, state) {
   if (state.compare_with !== 'model' || areCardsPending(state)) return true;
-  return partnerOf(cardsOf(state), sidesOf(trace, state).a) !== null;
+  return partnerOf(cardsOf(state), readSides(trace, state).a) !== null;
 }
 
 /** @param {ViewState} state */
@@ -134,7 +134,7 @@ function ofHeads(trace, sides, state) {
   if (way === 'model') return areCardsPending(state) ? [] : [relationOf(sides, state)];
   const most = mostChanged(sides);
   if (way === 'edit' && !most && isMapped(sides.a)) {
-    const isOfLast = isLast(trace, wishOf(trace, state).layer);
+    const isOfLast = isLast(trace, readWish(trace, state).layer);
     return [
       isOfLast
         ? `B: ${sides.b.name}. No attention map changed: after the last layer comes only the prediction.`
@@ -177,8 +177,8 @@ function lastParts(trace, state) {
 function isOfPrediction(trace, state) {
   if (state.compare_with !== 'edit' || !isPredicted(trace, state)) return false;
   if (!isAsked(trace, state) || state.answers.after?.problem) return false;
-  if (state.answers.after?.trace) return mostChanged(sidesOf(trace, state)) === null;
-  const { kind, layer } = wishOf(trace, state);
+  if (state.answers.after?.trace) return mostChanged(readSides(trace, state)) === null;
+  const { kind, layer } = readWish(trace, state);
   return kind === 'heads' && isLast(trace, layer);
 }
 
@@ -253,7 +253,7 @@ function figure(trace, state) {
  * @param {ViewState} state
  */
 function figureOfA(trace, state) {
-  const { a } = sidesOf(trace, { ...state, answers: { after: { trace } } });
+  const { a } = readSides(trace, { ...state, answers: { after: { trace } } });
   return { title: `A: ${a.name}`, ...sideFigure({ a, b: null }, 'a', state) };
 }
 

@@ -8,7 +8,7 @@ import { range } from '../../trace/trace.js';
 import { choosingModel, NOTHING_CHOSEN } from '../../state/state.js';
 import { choice, headControls, numbered } from '../../ui/controls.js';
 import { followsChange } from './heads.js';
-import { ALL_LAYERS, isOffered, isOutsideLayers, otherOf, othersOf, wishOf } from './sides.js';
+import { ALL_LAYERS, isOffered, isOutsideLayers, otherOf, othersOf, readWish } from './sides.js';
 
 /**
  * @import { Place } from '../../trace/attention.js'
@@ -101,7 +101,7 @@ const CONTROLS = { edit: editControls, text: textControls, model: modelControls 
 /** @param {Trace} trace @param {ViewState} state @returns {Control[]} */
 function editControls(trace, state) {
   const { card } = trace;
-  const wish = wishOf(trace, state);
+  const wish = readWish(trace, state);
   const layers = wish.kind === 'experts' ? (card?.moe?.layers ?? []) : range(card?.n_layers ?? 0);
   const where = wish.kind === 'experts' ? WHERE.filter(({ id }) => id !== 'cross') : WHERE;
   return [

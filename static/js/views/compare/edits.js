@@ -35,7 +35,7 @@ import { range } from '../../trace/trace.js';
  */
 
 /** @param {Wish} wish @returns {Edit[]} the member `edits` of a request */
-export function editsOf(wish) {
+export function writeEdits(wish) {
   const { kind, heads, experts, temperature, bits, modules, layer, where, to = 'zero' } = wish;
   const place = { ...(layer !== null && { layer }), ...(where !== 'all' && { where }) };
   const { attentions = [], networks = [], rows = [], keys = [], isFixed = false } = wish;

@@ -3,7 +3,7 @@
  */
 
 import { largestIn } from '../../trace/arithmetic.js';
-import { extent, matrixAt, range, withoutFuture, matrixOf, valueIn } from '../../trace/trace.js';
+import { extent, matrixAt, range, withoutFuture, buildMatrix, valueIn } from '../../trace/trace.js';
 import { cardPath } from '../../api/calls.js';
 import { decimal, percent, tick } from '../../words/numbers.js';
 import { weightsAt } from '../../trace/attention.js';
@@ -12,9 +12,9 @@ import { chart } from '../../plot/chart.js';
 import { cell } from '../../plot/marks/mark.js';
 import { band } from '../../plot/scales.js';
 import { createMemo } from '../../state/state.js';
-import { matchOf } from './match.js';
+import { alignTokens } from './match.js';
 import { partnersOf } from './models.js';
-import { isMapped, NO_ATTENTION, showing, sidesOf } from './sides.js';
+import { isMapped, NO_ATTENTION, showing, readSides } from './sides.js';
 
 /**
  * @import { Card } from '../../trace/card.js'
@@ -69,8 +69,8 @@ export function headsFigure({ a, b }, state) {
           before: { ...a.request, capture: sites },
           made: movedMade(
             sites,
-            matchOf(a, b, a.place.rows).pairs,
-            matchOf(a, b, a.place.columns).pairs,
+            alignTokens(a, b, a.place.rows).pairs,
+            alignTokens(a, b, a.place.columns).pairs,
           ),
         },
         cursor: {
@@ -234,11 +234,11 @@ export function followsChange({ compare_with: way, compare_shown: shown }) {
  * @param {ViewState} state whose answers are here
  */
 export function shownSides(trace, state) {
-  const sides = sidesOf(trace, state);
+  const sides = readSides(trace, state);
   const most = followsChange(state) ? mostChanged(sides) : null;
   if (!most) return sides;
   const { layer, head } = most;
-  return sidesOf(trace, { ...state, ...showing(sides, state, { layer, head }) });
+  return readSides(trace, { ...state, ...showing(sides, state, { layer, head }) });
 }
 
 const memo = createMemo();
@@ -251,7 +251,9 @@ function movedByHead(a, b) {
 /** @param {MappedSide} a @param {MappedSide} b */
 function countMoved(a, b) {
   const sites = weightsAt(a.place, a.trace);
-  const [rows, columns] = [a.place.rows, a.place.columns].map((side) => matchOf(a, b, side).pairs);
+  const [rows, columns] = [a.place.rows, a.place.columns].map(
+    (side) => alignTokens(a, b, side).pairs,
+  );
   const nHeads = a.trace.tensors[sites[0].site].shape[0];
   const data = sites.flatMap(({ site }) =>
     Array.from({ length: nHeads }, (_, head) =>
@@ -283,7 +285,7 @@ export function weightsSeen({ tensors }, site, head) {
  */
 export function difference(a, b, rows, columns) {
   const [inA, inB] = [valueIn(a), valueIn(b)];
-  return matrixOf(
+  return buildMatrix(
     rows.length,
     columns.length,
     (row, column) => inB(rows[row][1], columns[column][1]) - inA(rows[row][0], columns[column][0]),

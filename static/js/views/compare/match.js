@@ -4,7 +4,7 @@
  */
 
 import { tokensOf } from '../../trace/attention.js';
-import { alone, merged, sharedLength, wordsOf } from '../../trace/words.js';
+import { alone, merged, sharedLength, groupIntoWords } from '../../trace/words.js';
 
 /**
  * @import { Matrix, Token } from '../../trace/trace.js'
@@ -27,7 +27,7 @@ import { alone, merged, sharedLength, wordsOf } from '../../trace/words.js';
  * @param {import('../../trace/attention.js').Side} side
  * @returns {Match}
  */
-export function matchOf(a, b, side) {
+export function alignTokens(a, b, side) {
   const isOtherModel = a.trace.model !== b.trace.model;
   const [tokensA, tokensB] = [a, b].map(({ trace }) => alone(tokensOf(trace, side)));
   const byToken = matched(
@@ -38,7 +38,7 @@ export function matchOf(a, b, side) {
   );
   if (byToken.isWhole || !isOtherModel) return byToken;
   const [wordsA, wordsB] = [a, b].map(({ trace }) =>
-    wordsOf(tokensOf(trace, side), (side === 'target' ? trace.target : trace.text) ?? ''),
+    groupIntoWords(tokensOf(trace, side), (side === 'target' ? trace.target : trace.text) ?? ''),
   );
   return matched(wordsA, wordsB, spanOf, true);
 }

@@ -15,7 +15,7 @@ import { css, diverging } from '../../plot/colour.js';
 import { bar } from '../../plot/marks/bar.js';
 import { reader } from '../../plot/marks/mark.js';
 import { queryOf } from '../../state/state.js';
-import { counterpart, matchOf } from './match.js';
+import { counterpart, alignTokens } from './match.js';
 
 /**
  * @import { NamedArray, Token } from '../../trace/trace.js'
@@ -79,7 +79,7 @@ export function nextFigure({ a, b }, logits, state) {
  */
 function queryIn(a, b, query, state) {
   const side = predictingSide(a.trace);
-  const inB = counterpart(matchOf(a, b, side), query);
+  const inB = counterpart(alignTokens(a, b, side), query);
   if (inB >= 0) return inB;
   return state.query === null ? queryOf({ ...state, query: null }, b.trace) : -1;
 }

@@ -5,12 +5,18 @@
 
 import { modelName } from '../../api/calls.js';
 import { shortened, visibleLine } from '../../words/text.js';
-import { hasTwoSides, headInWords, placeOf, tokensOf, weightsAt } from '../../trace/attention.js';
+import {
+  hasTwoSides,
+  headInWords,
+  choosePlace,
+  tokensOf,
+  weightsAt,
+} from '../../trace/attention.js';
 import { highestIn, matrixAt, range, rowOf } from '../../trace/trace.js';
 import { sharedLength } from '../../trace/words.js';
 import { request, weightSites } from '../../api/answers.js';
 import { queryOf } from '../../state/state.js';
-import { editInWords, editsOf, pathsOf } from './edits.js';
+import { editInWords, writeEdits, pathsOf } from './edits.js';
 import { cardsOf, partnerOf, raterOf } from './models.js';
 
 /**
@@ -48,7 +54,7 @@ export const ALL_LAYERS = 'all';
  * @param {ViewState} state
  * @returns {Wish}
  */
-export function wishOf(trace, state) {
+export function readWish(trace, state) {
   const { card } = trace;
   const layers =
     (state.compare_edit === 'experts' ? card?.moe?.layers : null) ?? range(card?.n_layers ?? 0);
@@ -86,7 +92,7 @@ export function wishOf(trace, state) {
 function blockOf(trace, state) {
   const { compare_rows: rows = [], compare_keys: keys = [] } = state;
   if (rows.length > 0 && keys.length > 0) return { rows, keys };
-  const place = placeOf(state, trace);
+  const place = choosePlace(state, trace);
   const query = place ? queryOf(state, trace, place.rows) : 0;
   const layers = weightsAt(place, trace);
   const open = layers.find(({ layer }) => layer === state.layer) ?? layers.at(-1);
@@ -98,7 +104,7 @@ function blockOf(trace, state) {
 
 /** Return the texts of the tokens that rows and columns of the open attention are of. @param {Trace} trace @param {ViewState} state */
 function tokenNames(trace, state) {
-  const place = placeOf(state, trace);
+  const place = choosePlace(state, trace);
   const [rows, columns] = [place?.rows, place?.columns].map((side) =>
     (side ? tokensOf(trace, side) : []).map(({ text }) => visibleLine(text).trim()),
   );
@@ -143,7 +149,7 @@ function headOf({ head }, count) {
  * @param {{layer: number, head: number}} shown
  */
 export function showing({ a }, state, shown) {
-  const wish = state.compare_with === 'edit' && a.trace.card ? wishOf(a.trace, state) : null;
+  const wish = state.compare_with === 'edit' && a.trace.card ? readWish(a.trace, state) : null;
   return {
     ...shown,
     compare_shown: 'open',
@@ -185,7 +191,7 @@ export function otherOf(trace, { compare_model: id, cards }) {
  */
 function memberOfB(trace, state) {
   const target = trace.target?.trim() ? trace.target : null;
-  if (state.compare_with === 'edit') return { edits: editsOf(wishOf(trace, state)) };
+  if (state.compare_with === 'edit') return { edits: writeEdits(readWish(trace, state)) };
   if (state.compare_with === 'text')
     return state.compare_text.trim() === '' ? null : { text: state.compare_text, target };
   const otherCard = otherOf(trace, state);
@@ -234,7 +240,7 @@ function ofModels(trace, { cards }, theirs) {
  * @param {ViewState} state whose answers are here
  * @returns {{a: Side, b: Side}}
  */
-export function sidesOf(trace, state) {
+export function readSides(trace, state) {
   const a = sideOf(trace, state, nameOfA(trace, state));
   const after = state.answers.after?.trace ?? trace;
   const shown = state.compare_with === 'model' ? partnerOf(cardsOf(state), a) : null;
@@ -254,7 +260,7 @@ export function sidesOf(trace, state) {
  * @returns {Omit<Side, 'request'>}
  */
 function sideOf(trace, state, name) {
-  const place = placeOf(state, trace);
+  const place = choosePlace(state, trace);
   const layers = weightsAt(place, trace);
   const open = layers.find(({ layer }) => layer === state.layer) ?? layers.at(-1);
   const heads = open ? trace.tensors[open.site].shape[0] : 0;
@@ -296,7 +302,7 @@ function tellingPart(sentence, otherSentence) {
 /** @param {Trace} trace @param {ViewState} state */
 export function nameOfB(trace, state) {
   if (state.compare_with === 'edit')
-    return editInWords(wishOf(trace, state), tokenNames(trace, state));
+    return editInWords(readWish(trace, state), tokenNames(trace, state));
   if (state.compare_with === 'text') return tellingPart(state.compare_text, trace.text);
   return modelName(otherOf(trace, state));
 }

@@ -3,7 +3,13 @@
  * + bias)·v, or with the scale, cap, window and sink on the model's card.
  */
 
-import { anglesOf, entropyOf, frequencies, softmaxSteps, turned } from '../../trace/arithmetic.js';
+import {
+  computeAngles,
+  entropyInBits,
+  frequencies,
+  softmaxSteps,
+  turned,
+} from '../../trace/arithmetic.js';
 import { counted } from '../../words/lists.js';
 import { isCausal, matrixAt, rowOf } from '../../trace/trace.js';
 
@@ -101,7 +107,7 @@ const OWN_SITES = { rotary: ['rotated_queries', 'rotated_keys'], alibi: ['bias']
  * @param {Partial<Card>} [card]
  * @returns {string[]}
  */
-export function sitesOf(path, card) {
+export function listSites(path, card) {
   return [
     'queries',
     'keys',
@@ -129,7 +135,7 @@ function optionalSites(path, card) {
 }
 
 /**
- * @param {Trace} trace with the sites of `sitesOf`, of one head
+ * @param {Trace} trace with the sites of `listSites`, of one head
  * @param {string} path
  * @param {{query: number, key: number}} cell
  * @param {{isScaled?: boolean, temperature?: number, terms?: Terms}} [softmax]
@@ -217,7 +223,7 @@ function rowFor({ query, terms, captured, products, biases, divisor, temperature
     total,
     weights: weights.slice(0, scores.length),
     sinkWeight: weights[scores.length] ?? 0,
-    entropy: entropyOf(weights),
+    entropy: entropyInBits(weights),
   };
 }
 
@@ -241,7 +247,7 @@ function capped(product, { softcap }) {
  * @param {number} position
  */
 function turnedBy(vector, position) {
-  return turned(vector, anglesOf(-position, frequencies(vector.length)));
+  return turned(vector, computeAngles(-position, frequencies(vector.length)));
 }
 
 /** @param {Matrix} keys @returns {Matrix} */
@@ -312,7 +318,7 @@ function furthest(a, b) {
  * @param {number} query
  * @returns {{head: Float64Array, whole: Float64Array, cosine: number, share: number}} `share`: how much of the whole the head gives along the whole's direction
  */
-export function shareOf({ tensors, analyses }, path, query) {
+export function measureShare({ tensors, analyses }, path, query) {
   const head = rowOf(matrixAt(analyses.head_outputs[path], 0), query);
   const whole = rowOf(matrixAt(tensors[`${path}.output`]), query);
   const along = dot(head, whole);

@@ -8,7 +8,7 @@ import { counted, enumerated } from '../../words/lists.js';
 import { decimal, share, small } from '../../words/numbers.js';
 import { named, quoted } from '../../words/tokens.js';
 import { speedFacts } from '../../trace/arithmetic.js';
-import { differences, hiddenReason, lengthOf, shareOf } from './derivation.js';
+import { differences, hiddenReason, lengthOf, measureShare } from './derivation.js';
 import {
   outputFormula,
   productFormula,
@@ -327,7 +327,7 @@ function value({ now, pass, path, keys, queries }) {
 function output({ now, pass, path, head }) {
   const title = 'The head’s share of the output';
   if (!pass) return { title, notice: 'Reading…', isWaiting: true };
-  const part = shareOf(pass, path, now.query);
+  const part = measureShare(pass, path, now.query);
   return {
     title,
     help: 'W_O projects the context of each head, and the outputs of all heads are summed. The share is this head’s part of the sum, along the direction of the sum: below 0 it works against the others. The shares of all heads, and of a bias if there is one, sum to 1. Each row of bars has its own scale; its range is on the right.',

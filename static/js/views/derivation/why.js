@@ -4,7 +4,13 @@
  */
 
 import { noticeOf } from '../../api/answers.js';
-import { ATTENTIONS, headInWords, placeOf, tokensOf, weightsAt } from '../../trace/attention.js';
+import {
+  ATTENTIONS,
+  headInWords,
+  choosePlace,
+  tokensOf,
+  weightsAt,
+} from '../../trace/attention.js';
 import { decimal, share, signed, small } from '../../words/numbers.js';
 import { named, quoted, tokenLabels } from '../../words/tokens.js';
 import { highestIn, matrixAt, range, rowOf } from '../../trace/trace.js';
@@ -14,7 +20,7 @@ import { text } from '../../plot/marks/decorations.js';
 import { band } from '../../plot/scales.js';
 import { choosing, createMemo, queryOf } from '../../state/state.js';
 import { stepFigure } from './bar_rows.js';
-import { derive, differences, sitesOf, termsOf } from './derivation.js';
+import { derive, differences, listSites, termsOf } from './derivation.js';
 import { productFormula } from './formulas.js';
 import { ROUNDING, STEPS } from './steps.js';
 import { TO_EXPERIMENT, UNSCALED } from '../unscaled.js';
@@ -58,7 +64,7 @@ export const why = {
  * @param {ViewState} state
  */
 function cellOf(trace, state) {
-  const place = placeOf(state, trace);
+  const place = choosePlace(state, trace);
   const open = weightsAt(place, trace).find(({ layer }) => layer === state.layer);
   if (!place || !open) return null;
   const path = open.site.replace(/\.weights$/, '');
@@ -97,7 +103,7 @@ function asks(trace, state) {
  */
 function requestOf({ card }, { layer, head }, { path }) {
   return {
-    capture: sitesOf(path, card),
+    capture: listSites(path, card),
     layers: [layer],
     heads: [head],
     analyses: ['head_outputs'],

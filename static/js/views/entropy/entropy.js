@@ -3,8 +3,8 @@
  * above the map, the mean of every token over the layers.
  */
 
-import { entropyOf } from '../../trace/arithmetic.js';
-import { ATTENTIONS, placeOf, tokensOf, weightsAt } from '../../trace/attention.js';
+import { entropyInBits } from '../../trace/arithmetic.js';
+import { ATTENTIONS, choosePlace, tokensOf, weightsAt } from '../../trace/attention.js';
 import { decimal } from '../../words/numbers.js';
 import { named } from '../../words/tokens.js';
 import { matrixAt, range, rowOf } from '../../trace/trace.js';
@@ -42,14 +42,14 @@ const memo = createMemo();
  * @param {Place} place
  * @returns {Spread}
  */
-export function spreadOf(trace, place) {
+export function measureSpread(trace, place) {
   return memo([trace, place.id], () => {
     const sites = weightsAt(place, trace);
     const rows = sites.map(({ site }) => {
       const { shape } = trace.tensors[site];
       const heads = range(shape[0]).map((head) => matrixAt(trace.tensors[site], head));
       return range(shape[1]).map((query) =>
-        meanOf(heads.map((head) => entropyOf(rowOf(head, query)))),
+        meanOf(heads.map((head) => entropyInBits(rowOf(head, query)))),
       );
     });
     const columns = rows[0].length;
@@ -69,11 +69,11 @@ function meanOf(values) {
 /** @param {Trace} trace @param {ViewState} state @returns {Figure} */
 function figure(trace, state) {
   const title = 'How widely each token attends';
-  const place = placeOf(state, trace);
+  const place = choosePlace(state, trace);
   if (!place || weightsAt(place, trace).length === 0)
     return { title, notice: 'This pass holds no attention weights.' };
   const tokens = tokensOf(trace, place.rows);
-  const spread = spreadOf(trace, place);
+  const spread = measureSpread(trace, place);
   const { layers, bits, means } = spread;
   const most = Math.log2(tokensOf(trace, place.columns).length) || 1;
   const query = queryOf(state, trace, place.rows);

@@ -5,12 +5,12 @@
 
 import { modelName } from '../../api/calls.js';
 import { noticeOf } from '../../api/answers.js';
-import { hasTwoSides, sideOf, stackOf, stacksOf, tokensOf } from '../../trace/attention.js';
+import { hasTwoSides, sideOf, chooseStack, findStacks, tokensOf } from '../../trace/attention.js';
 import { layersWith, matrixFrom } from '../../trace/trace.js';
 import { choosing, queryOf } from '../../state/state.js';
 import { flowFigure } from './flow.js';
 import { routingFigure } from './router_map.js';
-import { expertOf, stagesOf, choicesAt, pathOverlap, pathInWords } from './routing.js';
+import { chooseExpert, listStages, choicesAt, pathOverlap, pathInWords } from './routing.js';
 import { kindsFigure, expertFigure } from './specialities.js';
 import { share } from '../../words/numbers.js';
 import { named } from '../../words/tokens.js';
@@ -88,8 +88,8 @@ export const experts = {
   terms: TERMS.routing,
   wording: (trace, { experts_show: show = 'routing' }) =>
     isDense(trace) ? {} : { help: HELP[show], terms: TERMS[show] },
-  places: (trace) => (isDense(trace) ? [] : stacksOf(trace)),
-  place: (trace, state) => stackOf(state, trace),
+  places: (trace) => (isDense(trace) ? [] : findStacks(trace)),
+  place: (trace, state) => chooseStack(state, trace),
   arrangement: (_, { experts_show: show }) => (show === 'specialities' ? 'pair' : ''),
   controls,
   asks,
@@ -177,10 +177,10 @@ function chosenFirst(stages, chosen) {
 
 /** @param {Trace} trace @param {ViewState} state @returns {Scene} */
 function sceneOf(trace, state) {
-  const stack = state.stack ?? stackOf(state, trace);
+  const stack = state.stack ?? chooseStack(state, trace);
   const side = sideOf(stack, trace);
   const query = queryOf(state, trace, side);
-  const stages = stagesOf(trace, stack);
+  const stages = listStages(trace, stack);
   const stage = stages.find(({ layer }) => layer === state.layer) ?? stages[0];
   /** @param {number} layer */
   const nameOf = (layer) => (hasTwoSides(trace) ? `${stack}, layer ${layer}` : `layer ${layer}`);
@@ -195,7 +195,7 @@ function sceneOf(trace, state) {
     nameOf,
     choose,
     tokens: tokensOf(trace, side),
-    expert: stage && expertOf(state, stage, query),
+    expert: stage && chooseExpert(state, stage, query),
   };
 }
 

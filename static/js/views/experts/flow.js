@@ -104,7 +104,7 @@ function ribbonsOf(scene, rows, emphasis, { palette }) {
   const value = ({ row, column }) => taken[column][row] ?? NaN;
   const scale = sequential(palette.theme);
   const pale = translucent(css(scale, RIBBON_LEVEL), RIBBON_STRENGTH);
-  return flow(networkOf(stages, query, tokens.length, emphasis), {
+  return flow(buildNetwork(stages, query, tokens.length, emphasis), {
     table: { rows, columns: stages.map(({ layer }) => `layer ${layer}`) },
     row: ({ expert }) => expert,
     fill: ({ isChosen }) => (isChosen ? palette.query : css(scale, NODE_LEVEL)),
@@ -190,7 +190,7 @@ function mostOf(parts, words) {
  * @param {number} [emphasis] as how many tokens the chosen one counts, to be seen among very many
  * @returns {{nodes: Node[], links: Link[]}}
  */
-export function networkOf(stages, query, nTokens, emphasis = 1) {
+export function buildNetwork(stages, query, nTokens, emphasis = 1) {
   const nodes = [
     { column: 0, expert: null, value: emphasis, isChosen: true },
     ...(nTokens > 1 ? [{ column: 0, expert: null, value: nTokens - 1, isChosen: false }] : []),

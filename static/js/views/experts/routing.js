@@ -1,6 +1,6 @@
 /** The routing of a mixture of experts, from the arrays of its layers. */
 
-import { entropyOf } from '../../trace/arithmetic.js';
+import { entropyInBits } from '../../trace/arithmetic.js';
 import { transposed, layersWith, columnOf, matrixAt, rowOf } from '../../trace/trace.js';
 import { share, shortShare } from '../../words/numbers.js';
 import { named } from '../../words/tokens.js';
@@ -32,7 +32,7 @@ import { named } from '../../words/tokens.js';
  * @param {string} [stack] `encoder` or `decoder`, if there are both
  * @returns {Routing|null} null if the layer is dense
  */
-export function routingOf(tensors, layer, stack) {
+export function readRouting(tensors, layer, stack) {
   const router = layersWith(tensors, 'experts.router_probs', stack).find(
     (candidate) => candidate.layer === layer,
   );
@@ -47,7 +47,7 @@ export function routingOf(tensors, layer, stack) {
   );
   const load = loadOf(choices, byToken.columns);
   const entropies = Float64Array.from({ length: byToken.rows }, (_, token) =>
-    entropyOf(rowOf(byToken, token)),
+    entropyInBits(rowOf(byToken, token)),
   );
   return {
     probabilities: transposed(byToken),
@@ -109,9 +109,9 @@ function balanceLossOf(load, { rows, columns, data }) {
  * @param {string} [stack]
  * @returns {Stage[]} the layers that route, in order
  */
-export function stagesOf({ tensors }, stack) {
+export function listStages({ tensors }, stack) {
   return layersWith(tensors, 'experts.router_probs', stack).flatMap(({ layer }) => {
-    const routing = routingOf(tensors, layer, stack);
+    const routing = readRouting(tensors, layer, stack);
     return routing ? [{ layer, routing }] : [];
   });
 }
@@ -198,7 +198,7 @@ export function pathOverlap(stages, token) {
  * @param {Stage} stage
  * @param {number} query
  */
-export function expertOf({ experts_expert: chosen = null }, { routing }, query) {
+export function chooseExpert({ experts_expert: chosen = null }, { routing }, query) {
   return chosen !== null && chosen < routing.load.length
     ? chosen
     : choicesAt(routing, query)[0].expert;

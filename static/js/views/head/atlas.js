@@ -6,7 +6,7 @@
 import { asProblem, atlasPath, fetchJson } from '../../api/calls.js';
 import { noticeOf } from '../../api/answers.js';
 import { KINDS, layerOf, partsOf, searchQuery } from '../../trace/atlas.js';
-import { headInWords, placeOf, placesOf } from '../../trace/attention.js';
+import { headInWords, choosePlace, findPlaces } from '../../trace/attention.js';
 import { decimal, grouped, percent } from '../../words/numbers.js';
 import { choosing, choosingModel, NOTHING_CHOSEN } from '../../state/state.js';
 import { button, element } from '../../ui/dom.js';
@@ -194,7 +194,7 @@ export function createAtlas({ onState, announce }) {
   function placeAt(path) {
     const [stack, , , ending] = path.split('.');
     return (
-      (shown && placesOf(shown.trace).find((at) => at.stack === stack && at.ending === ending)) ??
+      (shown && findPlaces(shown.trace).find((at) => at.stack === stack && at.ending === ending)) ??
       null
     );
   }
@@ -249,7 +249,7 @@ export function createAtlas({ onState, announce }) {
   function showSentences(most) {
     if (!shown) return;
     const { trace, state } = shown;
-    const place = placeOf(state, trace);
+    const place = choosePlace(state, trace);
     const answer = state.answers?.atlas;
     /** @type {AtlasHead|undefined} */
     const head = answer?.trace?.atlas;

@@ -12,8 +12,8 @@ import {
   headInWords,
   labelInWords,
   labelledHeads,
-  labelOf,
-  placeOf,
+  describeLabel,
+  choosePlace,
   tokensOf,
   weightsAt,
 } from '../../trace/attention.js';
@@ -97,7 +97,7 @@ export const head = {
   asks: (trace, state) => ({
     card: { card: trace.model },
     ...asksForCircuits(trace, state),
-    ...asksForAtlas(trace, placeOf(state, trace), state),
+    ...asksForAtlas(trace, choosePlace(state, trace), state),
   }),
   controls,
   panels: ({ card }) =>
@@ -111,7 +111,7 @@ export const head = {
 
 /** @param {Trace} trace @param {ViewState} state @returns {Figure} */
 function figure(trace, state) {
-  const place = placeOf(state, trace);
+  const place = choosePlace(state, trace);
   if (!place) return { title: 'Head', notice: 'This trace holds no attention weights.' };
   if (state.chart === 'writes' || state.chart === 'seeks')
     return circuitFigure(state.chart, trace, place, state);
@@ -154,7 +154,7 @@ function figure(trace, state) {
 
 /** @param {Trace} trace @param {ViewState} state @returns {Control[]} */
 function controls(trace, state) {
-  const place = placeOf(state, trace);
+  const place = choosePlace(state, trace);
   if (!place) return [];
   const tokens = tokensOf(trace, place.columns);
   return [
@@ -194,7 +194,7 @@ const TITLES = {
 
 /** @param {string} name */
 function titleOf(name) {
-  return TITLES[name] ?? labelOf(name).title;
+  return TITLES[name] ?? describeLabel(name).title;
 }
 
 /** @param {HeadProfile} profile @param {HeadProfiles} profiles */

@@ -48,7 +48,7 @@ const LEAST_SINK = 1e-3;
  * @param {number} size keys of a block
  * @returns {Step[]} of the blocks with a visible key
  */
-export function stepsOf(scores, size) {
+export function computeSteps(scores, size) {
   /** @type {Step[]} */
   const steps = [];
   let [maximum, sum] = [-Infinity, 0];
@@ -152,7 +152,7 @@ export function blocksFigure(subject, tensors) {
     (_, key) => Math.log(weights.data[key] * weights.scale) + logsumexp,
   );
   const size = state.long_block ?? blockFor(texts);
-  const steps = stepsOf(scores, size);
+  const steps = computeSteps(scores, size);
   const { maximum, sum } = steps[steps.length - 1];
   const sink = sinkOf(weights);
   const all = sum + sink * Math.exp(logsumexp - maximum);

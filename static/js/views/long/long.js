@@ -23,8 +23,8 @@ import {
   textsOf,
   tiledRegion,
   wholeShown,
-  writtenOf,
-  smallMapsOf,
+  writeRegion,
+  listSmallMaps,
 } from './region.js';
 import { choice } from '../../ui/controls.js';
 import { createMapHeads } from '../../ui/map_heads.js';
@@ -37,7 +37,7 @@ import { createMapHeads } from '../../ui/map_heads.js';
 
 /** @type {ViewCode} */
 export const long = {
-  createOverview: (handlers) => createMapHeads(handlers, smallMapsOf),
+  createOverview: (handlers) => createMapHeads(handlers, listSmallMaps),
   help: 'The map of the chosen head over the whole text, each cell the mean or maximum of a square of weights; zoomed in, single weights. The curves beside it are of the same queries.',
   terms: [
     ['mean of 64 × 64 tokens', 'the mean weight of 64 queries on 64 keys'],
@@ -162,10 +162,10 @@ function blockControls(trace, state) {
 function mapControls(trace, state) {
   const size = sizeOf(trace, state);
   const region = regionIn(trace, state);
-  const now = writtenOf(region, size);
+  const now = writeRegion(region, size);
   /** @param {string} label @param {string} key @returns {Control} */
   const button = (label, key) => {
-    const next = writtenOf(regionAfter(key, region, size) ?? region, size);
+    const next = writeRegion(regionAfter(key, region, size) ?? region, size);
     return {
       kind: 'button',
       label,

@@ -3,7 +3,7 @@
  * next to it: how spread a row is, how much of it is on the first token, how far it looks.
  */
 
-import { ceilingOf } from '../../trace/arithmetic.js';
+import { findCeiling } from '../../trace/arithmetic.js';
 import { tilePath } from '../../api/calls.js';
 import { amount, grouped, share, percent } from '../../words/numbers.js';
 import { positionLabels, quoted } from '../../words/tokens.js';
@@ -21,7 +21,7 @@ import {
   resolutionInWords,
   sizeOf,
   textsOf,
-  writtenOf,
+  writeRegion,
 } from './region.js';
 import { panes } from '../../plot/panes.js';
 import { structuresIn } from '../../rules/map_structure.js';
@@ -55,9 +55,9 @@ export function mapFigure(subject) {
   const resolution = resolutionInWords(width, pool);
   const isExact = resolution === 'exact';
   // Far into a text all weights are near 0: from 0 to 1 a part of it would be blank.
-  const isWhole = writtenOf(region, sizeOf(trace, state)).length === 0;
+  const isWhole = writeRegion(region, sizeOf(trace, state)).length === 0;
   const isToOne = isExact && isWhole && state.range === 'one';
-  const top = isToOne ? 1 : ceilingOf(matrix.data, COLOURED);
+  const top = isToOne ? 1 : findCeiling(matrix.data, COLOURED);
   const strips = stripsFor(subject);
   const meaning = meaningOf(subject, strips);
   /** @param {Cell} at */
@@ -151,7 +151,7 @@ function stripsFor({ trace, state, attention, shown: { rows } }) {
   if (problem) return []; // in a saved page
   const isPast = isPastTraining(trace, state);
   return [
-    ...stripsOf(answer?.tensors, attention, state.head, rows),
+    ...buildStrips(answer?.tensors, attention, state.head, rows),
     ...(isPast ? [lossStrip(answer?.analyses?.next_token?.following, rows)] : []),
   ];
 }
@@ -228,7 +228,7 @@ function movesOf({ trace, state, shown: { region, rows, columns } }) {
   return (key, at) => {
     const about = at && { query: middle(rows[at.row]), key: middle(columns[at.column]) };
     const next = regionAfter(key, region, size, about ?? undefined);
-    return next && { long_region: writtenOf(next, size) };
+    return next && { long_region: writeRegion(next, size) };
   };
 }
 
@@ -243,7 +243,7 @@ function panOf({ trace, state, whole, shown }, top) {
     colours: sequential(state.palette.theme),
     top,
     patch: ({ x0, x1, y0, y1 }) => ({
-      long_region: writtenOf(
+      long_region: writeRegion(
         { queries: rounded(y0, y1, size.queries), keys: rounded(x0, x1, size.keys) },
         size,
       ),
@@ -376,7 +376,7 @@ export function statisticsOf(attention) {
  * @param {Part[]} rows
  * @returns {Strip[]}
  */
-export function stripsOf(tensors, attention, head, rows) {
+export function buildStrips(tensors, attention, head, rows) {
   return statisticsOf(attention).map(({ id, unit, ...strip }) => {
     const numbers = tensors?.[`${attention}.${id}`];
     const count = numbers?.shape.at(-1) ?? 0;

@@ -100,7 +100,7 @@ export function isPastTraining(trace, state) {
 
 /** @param {Trace} trace @param {ViewState} state */
 export function regionIn(trace, state) {
-  return regionOf(state.long_region ?? [], sizeOf(trace, state));
+  return readRegion(state.long_region ?? [], sizeOf(trace, state));
 }
 
 /**
@@ -114,7 +114,7 @@ export function tiledRegion(overview, state) {
   const size = sizeOf(overview, state);
   const bins = overview.resolution ?? 1;
   const isFine =
-    writtenOf(region, size).length === 0 &&
+    writeRegion(region, size).length === 0 &&
     binWidth(size.queries, bins) === binWidth(size.queries) &&
     binWidth(size.keys, bins) === binWidth(size.keys);
   const attention = attentionOf(overview, state);
@@ -161,8 +161,8 @@ export function ofWhole(overview, state, wanted) {
   const width = { down: binWidth(size.queries, bins), across: binWidth(size.keys, bins) };
   const region = snapped(wanted, size, bins);
   const whole = matrixAt(map, state.head);
-  const rows = binsOf(region.queries, width.down);
-  const columns = binsOf(region.keys, width.across);
+  const rows = divideIntoBins(region.queries, width.down);
+  const columns = divideIntoBins(region.keys, width.across);
   const [top, left] = [region.queries[0] / width.down, region.keys[0] / width.across];
   const data = new Float64Array(rows.length * columns.length);
   rows.forEach((_, row) => {
@@ -187,8 +187,8 @@ export function ofTile({ tensors }, region, attention, pool) {
   const shown = {
     matrix: matrixAt(map),
     region,
-    rows: binsOf(queries),
-    columns: binsOf(keys),
+    rows: divideIntoBins(queries),
+    columns: divideIntoBins(keys),
     width: { down: binWidth(queries[1] - queries[0]), across: binWidth(keys[1] - keys[0]) },
   };
   return withoutFuture(shown, attention);
@@ -221,7 +221,7 @@ function withoutFuture(shown, attention) {
  * @param {ViewState} state
  * @returns {{layers: import('../../ui/map_heads.js').MapLayer[], name: string}|null} null: not there yet
  */
-export function smallMapsOf(trace, state) {
+export function listSmallMaps(trace, state) {
   const overview = overviewOf(trace, state);
   if (!overview || state.long_show === 'blocks') return null;
   const { stack, ending, title } = placeIn(overview, state);
@@ -302,7 +302,7 @@ function snapped({ queries, keys }, size, bins) {
  * @param {Size} size
  * @returns {Region}
  */
-export function regionOf(written, size) {
+export function readRegion(written, size) {
   const [first, last, begin, end] = written;
   const isIn =
     written.length === 4 && first < last && begin < end && last <= size.queries && end <= size.keys;
@@ -314,7 +314,7 @@ export function regionOf(written, size) {
  * @param {Size} size
  * @returns {number[]} as a link has it; empty for the whole map
  */
-export function writtenOf({ queries, keys }, size) {
+export function writeRegion({ queries, keys }, size) {
   const isWhole = queries[1] - queries[0] === size.queries && keys[1] - keys[0] === size.keys;
   return isWhole ? [] : [...queries, ...keys];
 }
@@ -394,7 +394,7 @@ export function regionAfter(key, region, size, about) {
  * @param {number} [width] tokens of a bin
  * @returns {Part[]}
  */
-export function binsOf([first, last], width = binWidth(last - first)) {
+export function divideIntoBins([first, last], width = binWidth(last - first)) {
   return Array.from({ length: Math.ceil((last - first) / width) }, (_, bin) => [
     first + bin * width,
     Math.min(last, first + (bin + 1) * width),

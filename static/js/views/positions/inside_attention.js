@@ -7,7 +7,7 @@ import { BASE, pairsOf } from '../../trace/arithmetic.js';
 import { signed, tick } from '../../words/numbers.js';
 import { named, quoted } from '../../words/tokens.js';
 import { matrixAt, withoutFuture } from '../../trace/trace.js';
-import { pairMap, positionBand, positionMap, reachOf, restOf } from './maps.js';
+import { pairMap, positionBand, positionMap, findReach, restOf } from './maps.js';
 
 /**
  * @import { Matrix, NamedArray, Token, Trace } from '../../trace/trace.js'
@@ -24,7 +24,7 @@ const ATTENTION = 'layers.0.self_attention';
  * @param {Trace} trace
  * @returns {'rotary'|'alibi'|'relative'|'none'|''} '' if an encoding is added
  */
-export function schemeOf({ tensors, card }) {
+export function readScheme({ tensors, card }) {
   const isAdded = Object.keys(tensors).some((site) => site.endsWith('.embedding.positional'));
   if (isAdded) return '';
   return NOT_ADDED.find((scheme) => scheme === card?.positional) ?? '';
@@ -102,7 +102,7 @@ function rotatedQueries(trace, state, subject) {
   const site = `${subject.stack}.${ATTENTION}.rotated_queries`;
   if (!trace.tensors[site]) return null;
   const queries = matrixAt(trace.tensors[site], state.head);
-  const reach = reachOf(queries.data);
+  const reach = findReach(queries.data);
   const { tokens } = subject;
   return mapOf(trace, state, { ...subject, site }, queries, {
     title: `Rotated queries of layer 0, head ${state.head}`,
@@ -132,10 +132,10 @@ export function turnSites(stack) {
  * @param {string} stack
  * @returns {{rotation: Rotation, cosines: Matrix}|null} null: it is not known
  */
-export function turnsOf(trace, head, stack) {
+export function measureTurns(trace, head, stack) {
   const { before, after } = turnSites(stack);
   const [queries, rotated] = [trace.tensors[before], trace.tensors[after]];
-  const rotation = rotationOf(trace, queries);
+  const rotation = readRotation(trace, queries);
   if (!queries || !rotated || !rotation) return null;
   const cosines = cosinesOfTurns(matrixAt(queries, head), matrixAt(rotated, head), rotation);
   return { rotation, cosines };
@@ -144,7 +144,7 @@ export function turnsOf(trace, head, stack) {
 /** @param {Trace} trace @param {ViewState} state @param {Subject} subject */
 function turns(trace, state, subject) {
   const { before, after: site } = turnSites(subject.stack);
-  const turned = turnsOf(trace, state.head, subject.stack);
+  const turned = measureTurns(trace, state.head, subject.stack);
   if (!turned) return { title: 'Rotation of each pair', notice: noPairs(trace) };
   const { tokens } = subject;
   return mapOf(trace, state, { ...subject, site }, turned.cosines, {
@@ -164,7 +164,7 @@ function turns(trace, state, subject) {
  * @param {NamedArray} [queries] (head, query, d_head)
  * @returns {Rotation|null} null: it is not known
  */
-export function rotationOf({ card }, queries) {
+export function readRotation({ card }, queries) {
   if (card?.rotation) return card.rotation;
   if (!queries || (card?.architecture ?? 'headlight') !== 'headlight') return null;
   return { ...pairsOf(queries.shape[2]), factor: 1, base: BASE, scaling: {} };

@@ -138,7 +138,7 @@ export function pairMap(matrix, { y, axis, ramp, table, sentence, cursor, ...sai
  * @param {Float64Array} data
  * @returns {number}
  */
-export function reachOf(data) {
+export function findReach(data) {
   return extent({ data }) || 1;
 }
 
@@ -206,7 +206,7 @@ const known = new WeakMap();
  * Return the same, cached by matrix: for a long text it takes longer than drawing.
  * @param {Matrix} matrix not modified by the caller
  */
-export function similarityOf(matrix) {
+export function computeSimilarity(matrix) {
   const similarity = known.get(matrix) ?? cosineSimilarity(matrix);
   known.set(matrix, similarity);
   return similarity;

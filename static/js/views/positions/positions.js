@@ -6,12 +6,19 @@
 import { noticeOf } from '../../api/answers.js';
 import { signed, tick } from '../../words/numbers.js';
 import { quoted } from '../../words/tokens.js';
-import { sideOf, stackOf, stacksOf, tokensOf } from '../../trace/attention.js';
+import { sideOf, chooseStack, findStacks, tokensOf } from '../../trace/attention.js';
 import { matrixAt, rowOf } from '../../trace/trace.js';
 import { createMemo } from '../../state/state.js';
 import { choice } from '../../ui/controls.js';
-import { schemeOf, WITHOUT_ENCODING } from './inside_attention.js';
-import { pairMap, positionBand, positionMap, reachOf, restOf, similarityOf } from './maps.js';
+import { readScheme, WITHOUT_ENCODING } from './inside_attention.js';
+import {
+  pairMap,
+  positionBand,
+  positionMap,
+  findReach,
+  restOf,
+  computeSimilarity,
+} from './maps.js';
 import { ROTATION } from './rotation.js';
 import { headControl, SCHEMES } from './schemes.js';
 import { TWINS } from './twins.js';
@@ -66,8 +73,8 @@ export const positions = {
     ],
   ],
   wording: (trace, state) => wordingOf(trace, partOf(state)),
-  places: stacksOf,
-  place: (trace, state) => stackOf(state, trace),
+  places: findStacks,
+  place: (trace, state) => chooseStack(state, trace),
   arrangement: (_, state) =>
     partOf(state) === 'schemes' || partOf(state) === 'twins' ? 'many' : 'pair',
   asks: (trace, state) => ({
@@ -124,7 +131,7 @@ const WORDING = {
  * @param {string} part
  */
 function wordingOf(trace, part) {
-  const scheme = schemeOf(trace);
+  const scheme = readScheme(trace);
   return {
     ...WITHOUT_ENCODING.wording(scheme),
     ...(part === 'waves' && scheme !== '' ? {} : WORDING[part]),
@@ -138,7 +145,7 @@ function wordingOf(trace, part) {
  * @returns {Subject}
  */
 function subjectOf(trace, state) {
-  const stack = stackOf(state, trace);
+  const stack = chooseStack(state, trace);
   const site = `${stack}.embedding.positional`;
   const side = sideOf(stack, trace);
   const tokens = tokensOf(trace, side);
@@ -149,7 +156,7 @@ function subjectOf(trace, state) {
     side,
     tokens,
     encoding,
-    scheme: schemeOf(trace),
+    scheme: readScheme(trace),
     heads: trace.card?.n_heads ?? 1,
   };
 }
@@ -279,7 +286,7 @@ function encodingMap(trace, state, encoding, subject) {
   return positionMap(trace, state, subject, encoding, {
     name: 'Positional encoding',
     axis: 'dimension',
-    reach: reachOf(encoding.data),
+    reach: findReach(encoding.data),
     bar: 'value added',
     quantity: 'positional encoding',
     say: ({ row, column, value }) =>
@@ -294,7 +301,7 @@ function encodingMap(trace, state, encoding, subject) {
  * @param {Subject} subject
  */
 function similarity(trace, state, encoding, subject) {
-  const cosines = similarityOf(encoding);
+  const cosines = computeSimilarity(encoding);
   const { tokens, site } = subject;
   const colours = scaleFor(cosines.data);
   const reach = rangeInWords(cosines.data, colours.domain);

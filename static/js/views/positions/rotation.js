@@ -5,11 +5,11 @@
  */
 
 import {
-  anglesOf,
-  blocksOf,
+  computeAngles,
+  computeBlocks,
   checked,
   turned,
-  wavesOf,
+  findWaves,
   speedFacts,
 } from '../../trace/arithmetic.js';
 import { counted } from '../../words/lists.js';
@@ -20,7 +20,7 @@ import { isNarrow, band } from '../../plot/scales.js';
 import { choosingModel, queryOf } from '../../state/state.js';
 import { circlesChart } from './circles.js';
 import { dimensionMap } from './maps.js';
-import { noPairs, rotationOf, turnSites } from './inside_attention.js';
+import { noPairs, readRotation, turnSites } from './inside_attention.js';
 import { chosenPairs, pairsControl } from './waves.js';
 
 /**
@@ -150,8 +150,8 @@ function turnOf(trace, state, subject) {
 function turnOfEncoding(trace, state, { encoding, side, site }) {
   if (encoding.rows < 2) return null;
   const shift = Math.max(1, Math.min(state.positions_shift ?? STANDARD_SHIFT, encoding.rows - 1));
-  const pairs = wavesOf(encoding);
-  const angles = anglesOf(shift, pairs.speeds);
+  const pairs = findWaves(encoding);
+  const angles = computeAngles(shift, pairs.speeds);
   const from = Math.min(queryOf(state, trace, side), encoding.rows - 1 - shift);
   return {
     isAdded: true,
@@ -169,7 +169,7 @@ function turnOfEncoding(trace, state, { encoding, side, site }) {
 /** @param {Trace} trace @param {ViewState} state @param {Subject} subject @returns {Turn|null} */
 function turnOfQueries(trace, state, { stack, side }) {
   const sites = turnSites(stack);
-  const rotation = rotationOf(trace, trace.tensors[sites.before]);
+  const rotation = readRotation(trace, trace.tensors[sites.before]);
   if (!trace.tensors[sites.before] || !trace.tensors[sites.after] || !rotation) return null;
   const [before, after] = [sites.before, sites.after].map((site) =>
     matrixAt(trace.tensors[site], state.head),
@@ -184,7 +184,7 @@ function turnOfQueries(trace, state, { stack, side }) {
     steps: from,
     pairs: rotation,
     rotation,
-    angles: (position) => anglesOf(-position, rotation.speeds),
+    angles: (position) => computeAngles(-position, rotation.speeds),
     sites: [sites.before, sites.after],
   };
 }
@@ -337,7 +337,7 @@ function blocks(state, { turn, side }) {
     help: 'R is block-diagonal: one 2 × 2 block for each pair, shown as a row; next to the pair is its speed in radians per position.',
     summary: `The four numbers of the blocks of ${speeds.length} pairs, for a rotation by ${turning}.`,
     ...dimensionMap(
-      blocksOf(turn.angles(turn.from)),
+      computeBlocks(turn.angles(turn.from)),
       {
         // A narrow page has no room for the speeds.
         y: isNarrow(state.width)

@@ -10,7 +10,7 @@ import { positionLabels, quoted } from '../../words/tokens.js';
 import { matrixAt, range } from '../../trace/trace.js';
 import { choice, numbered } from '../../ui/controls.js';
 import { biasScale } from './inside_attention.js';
-import { dimensionMap, pairMap, positionBand, reachOf } from './maps.js';
+import { dimensionMap, pairMap, positionBand, findReach } from './maps.js';
 
 /**
  * @import { Ask, NamedArray, PositionalAsk, Trace } from '../../trace/trace.js'
@@ -151,7 +151,7 @@ const SHOWN = {
 function valueMap(trace, state, subject, { scheme, asked, tensors }) {
   const { tensor, axis, quantity } = SHOWN[scheme];
   const matrix = matrixAt(tensors[tensor] ?? tensors[`${subject.stack}.${tensor}`]);
-  const reach = scheme === 'learned' ? reachOf(matrix.data) : 1;
+  const reach = scheme === 'learned' ? findReach(matrix.data) : 1;
   return {
     summary: `${TITLES[scheme]} positions: ${matrix.rows} positions by ${matrix.columns} ${axis}s, none further from 0 than ${tick(reach)}.`,
     ...dimensionMap(

@@ -3,14 +3,14 @@
  * that add nothing: the rotation of pairs, and the bias of the scores.
  */
 
-import { wavesOf } from '../../trace/arithmetic.js';
+import { findWaves } from '../../trace/arithmetic.js';
 import { signed, small, tick } from '../../words/numbers.js';
 import { named, positionLabels, quoted } from '../../words/tokens.js';
 import { columnOf, matrixAt, range } from '../../trace/trace.js';
 import { numbered } from '../../ui/controls.js';
 import { COLUMN_SPACE, distanceChart, outwards, stripsChart } from './line_plots.js';
-import { byDistance, positionBand, reachOf, restOf, similarityOf } from './maps.js';
-import { noPairs, rotationOf, turnSites, turnsOf } from './inside_attention.js';
+import { byDistance, positionBand, findReach, restOf, computeSimilarity } from './maps.js';
+import { noPairs, readRotation, turnSites, measureTurns } from './inside_attention.js';
 
 /**
  * @import { Pairs } from '../../trace/arithmetic.js'
@@ -38,7 +38,7 @@ function panels({ scheme }) {
 /** @param {Trace} trace @param {ViewState} state @param {Subject} subject @returns {Control[]} */
 function controls(trace, state, subject) {
   if (subject.scheme === 'rotary') {
-    const rotation = rotationOf(trace, trace.tensors[turnSites(subject.stack).before]);
+    const rotation = readRotation(trace, trace.tensors[turnSites(subject.stack).before]);
     return rotation ? [pairsControl(state, rotation.speeds.length)] : [];
   }
   if (!subject.encoding) return [];
@@ -116,7 +116,7 @@ function waves(trace, state, subject) {
     ...new Set([...chosenOf(state.positions_dimensions, encoding.columns), most]),
   ].sort((a, b) => a - b);
   const isFormula = trace.card?.positional === 'sinusoidal';
-  const pairs = wavesOf(encoding);
+  const pairs = findWaves(encoding);
   const strips = dimensions.map((dimension) => ({
     label: String(dimension),
     values: columnOf(encoding, dimension),
@@ -125,7 +125,7 @@ function waves(trace, state, subject) {
   }));
   const reach = isFormula
     ? 1
-    : outwards(reachOf(Float64Array.from(strips.flatMap(({ values }) => [...values]))));
+    : outwards(findReach(Float64Array.from(strips.flatMap(({ values }) => [...values]))));
   const off = isFormula ? offOf(strips, dimensions, pairs) : null;
   return {
     title: 'Single dimensions',
@@ -213,7 +213,7 @@ function offOf(strips, dimensions, pairs) {
 /** @param {Trace} trace @param {ViewState} state @param {Subject} subject @returns {Figure} */
 function turns(trace, state, subject) {
   const { before, after } = turnSites(subject.stack);
-  const turned = turnsOf(trace, state.head, subject.stack);
+  const turned = measureTurns(trace, state.head, subject.stack);
   if (!turned) return { title: 'Rotation of each pair', notice: noPairs(trace) };
   const { cosines } = turned;
   const pairs = chosenPairs(state, cosines.columns);
@@ -299,7 +299,7 @@ function lowering(trace, state, subject) {
 
 /** @param {Trace} _ @param {ViewState} state @param {Encoded} subject @returns {Figure} */
 function distances(_, state, { tokens, encoding, side, site }) {
-  const similarity = byDistance(similarityOf(encoding));
+  const similarity = byDistance(computeSimilarity(encoding));
   const names = ['mean', 'least', 'greatest'];
   const widest = similarity.most.reduce(
     (most, value, distance) => Math.max(most, value - similarity.least[distance]),

@@ -8,7 +8,7 @@ import { noticeOf } from '../../api/answers.js';
 import { guessesIn, marker, guessInWords, wordsFor, guessChart } from '../../plot/bars.js';
 import { percent } from '../../words/numbers.js';
 import { shortened } from '../../words/text.js';
-import { bytesInWords, nameOf } from '../../words/tokens.js';
+import { bytesInWords, tokenName } from '../../words/tokens.js';
 import { placeInWords } from '../../trace/words.js';
 import { range } from '../../trace/trace.js';
 import { predictingSide, tokensOf } from '../../trace/attention.js';
@@ -158,7 +158,7 @@ function mapFigure(trace, state, subject) {
             gap: [2, 4],
             isCut: true,
             text: ({ row, column }) =>
-              bytesInWords(textAt(row, column)) ?? nameOf({ text: textAt(row, column) }),
+              bytesInWords(textAt(row, column)) ?? tokenName({ text: textAt(row, column) }),
             format: (value) => percent(value),
             written: (place) => `${guess(place)} ${percent(place.value)}`,
             name: (place) =>
@@ -173,7 +173,7 @@ function mapFigure(trace, state, subject) {
           text(tokens, {
             x: (_, position) => setting.place(0, position).x,
             y: (_, position) => setting.place(0, position).y - 0.88,
-            text: (token) => shortened(nameOf(token), Math.floor((setting.cell - 6) / LETTER)),
+            text: (token) => shortened(tokenName(token), Math.floor((setting.cell - 6) / LETTER)),
             ink: palette.muted,
           }),
           rule(right, {
@@ -188,7 +188,7 @@ function mapFigure(trace, state, subject) {
           rows: { title: 'after layer', labels: range(rows).map((row) => `layer ${row}`) },
           columns: {
             title: 'token',
-            labels: tokens.map((token, position) => `${position} ${nameOf(token)}`),
+            labels: tokens.map((token, position) => `${position} ${tokenName(token)}`),
           },
           quantity: 'probability of the likeliest token by logit lens',
           request: REQUEST,

@@ -5,7 +5,7 @@
 
 import { modelName } from '../../api/calls.js';
 import { noticeOf } from '../../api/answers.js';
-import { isFilling, sideOf, stackOf, stacksOf, tokensOf } from '../../trace/attention.js';
+import { isFilling, sideOf, chooseStack, findStacks, tokensOf } from '../../trace/attention.js';
 import { capitalised } from '../../words/lists.js';
 import { amount, signed } from '../../words/numbers.js';
 import { named } from '../../words/tokens.js';
@@ -54,8 +54,8 @@ export const stream = {
   terms: [STREAM, LENS_TERM],
   asks: (trace, state) => partOf(state).asks(trace),
   controls: (_, state) => [choice('stream_show', 'Show', state.stream_show ?? LENS, OPTIONS)],
-  places: (trace, state) => (isLens(state) ? [] : stacksOf(trace)),
-  place: (trace, state) => stackOf(state, trace),
+  places: (trace, state) => (isLens(state) ? [] : findStacks(trace)),
+  place: (trace, state) => chooseStack(state, trace),
   arrangement,
   wording,
   panels: (trace, state) => partOf(state).panels(trace, state),
@@ -280,7 +280,7 @@ function streamIn({ answers }) {
 /** @param {Trace} trace @param {ViewState} state @param {StreamArrays} arrays */
 function subjectOf(trace, state, arrays) {
   const quantity = QUANTITIES[state.quantity];
-  const stack = stackOf(state, trace);
+  const stack = chooseStack(state, trace);
   const side = sideOf(stack, trace);
   const tokens = tokensOf(trace, side);
   const depth = quantity.read(arrays, stack, trace.card);

@@ -3,7 +3,7 @@
  * attention from which a word was written.
  */
 
-import { placesOf, tokensOf, weightsAt } from '../../trace/attention.js';
+import { findPlaces, tokensOf, weightsAt } from '../../trace/attention.js';
 import { enumerated } from '../../words/lists.js';
 import { matrixAt, rowOf } from '../../trace/trace.js';
 import { namedUnit, tokensIn } from '../../trace/words.js';
@@ -48,7 +48,7 @@ export function splitsIn({ rows, columns, links }) {
  * @param {number|null} row of the word; null: none is chosen
  */
 export function rowsOf(trace, subject, row) {
-  const cross = placesOf(trace).find(({ id }) => id === 'cross');
+  const cross = findPlaces(trace).find(({ id }) => id === 'cross');
   if (row === null || !cross) return [];
   const { first, last } = subject.rows[row];
   /** @param {number} at of the word in the translation */

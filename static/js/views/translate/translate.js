@@ -8,10 +8,17 @@ import { tokensOf } from '../../trace/attention.js';
 import { counted } from '../../words/lists.js';
 import { share } from '../../words/numbers.js';
 import { columnOf, matrixAt, rowOf } from '../../trace/trace.js';
-import { namedUnit, spread, tokensIn, unitLabels, unitOf, wordsOf } from '../../trace/words.js';
+import {
+  namedUnit,
+  spread,
+  tokensIn,
+  unitLabels,
+  findUnit,
+  groupIntoWords,
+} from '../../trace/words.js';
 import { chart } from '../../plot/chart.js';
 import { linesChart } from '../../plot/line_map.js';
-import { strongestOf } from '../../plot/lines.js';
+import { findStrongest } from '../../plot/lines.js';
 import { cell } from '../../plot/marks/mark.js';
 import { band } from '../../plot/scales.js';
 import { choosingModel, NOTHING_CHOSEN } from '../../state/state.js';
@@ -236,7 +243,7 @@ function actionsOf(trace, { target, answers }) {
 
 /** @param {ViewState} state @param {Alignment} subject @returns {number|null} the row of the chosen word */
 function chosenIn({ query }, { rows }) {
-  const row = query === null ? -1 : unitOf(rows, query);
+  const row = query === null ? -1 : findUnit(rows, query);
   return row < 0 ? null : row;
 }
 
@@ -274,8 +281,8 @@ function pairsOf(trace, state, subject) {
     },
     sentence: {
       sides: { rows: 'target', columns: 'source' },
-      rowOf: (token) => unitOf(rows, token),
-      columnOf: (token) => unitOf(columns, token),
+      rowOf: (token) => findUnit(rows, token),
+      columnOf: (token) => findUnit(columns, token),
       ofRow: (row) => rowShown(trace, subject, row),
       ofColumn: (column) => columnShown(trace, subject, column),
       ceiling: 1,
@@ -284,7 +291,7 @@ function pairsOf(trace, state, subject) {
     cursor: {
       chooseHint: 'Enter keeps or releases the lines of the word',
       ...(chosen !== null && { chosen: { row: chosen } }),
-      start: { row: start, column: strongestOf(weights, { row: start }) },
+      start: { row: start, column: findStrongest(weights, { row: start }) },
     },
   };
 }
@@ -296,7 +303,7 @@ function rowShown(trace, subject, row) {
     tint,
     readout: sentence(
       subject,
-      { row, column: strongestOf(subject.weights, { row }) },
+      { row, column: findStrongest(subject.weights, { row }) },
       'attends most to',
     ),
   };
@@ -309,7 +316,7 @@ function columnShown(trace, subject, column) {
     columnOf(subject.weights, column),
     tokensOf(trace, 'target').length,
   );
-  const row = strongestOf(subject.weights, { column });
+  const row = findStrongest(subject.weights, { column });
   return {
     tint,
     readout: `${namedUnit(subject.columns, column)} is attended to most by ${namedUnit(subject.rows, row)}, with weight ${share(subject.weights.data[row * subject.weights.columns + column])}`,
@@ -368,7 +375,7 @@ function alignmentOf(trace) {
  * @param {number} count
  */
 function numbered(tokens, text, count) {
-  const words = wordsOf(tokens, text ?? '').filter((unit) => !unit.is_special);
+  const words = groupIntoWords(tokens, text ?? '').filter((unit) => !unit.is_special);
   return Array.from({ length: count }, (_, number) =>
     words.find(({ word }) => word === number),
   ).filter((unit) => unit !== undefined);

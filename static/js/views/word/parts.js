@@ -2,8 +2,8 @@
  * A logit difference by its parts and by the saliency of each token, as rows of a chart.
  */
 
-import { nameOf, quoted } from '../../words/tokens.js';
-import { namedUnit, tokensIn, unitOf } from '../../trace/words.js';
+import { tokenName, quoted } from '../../words/tokens.js';
+import { namedUnit, tokensIn, findUnit } from '../../trace/words.js';
 
 /**
  * @import { Card } from '../../trace/card.js'
@@ -182,8 +182,8 @@ export function sourcesOf(attribution, words, sources) {
  */
 function unitPart(units, index, value, isSource) {
   const unit = units[index];
-  const label = nameOf(unit);
-  const isRepeated = units.some((other, at) => at !== index && nameOf(other) === label);
+  const label = tokenName(unit);
+  const isRepeated = units.some((other, at) => at !== index && tokenName(other) === label);
   return {
     label: `${isSource ? 'source: ' : ''}${label}${isRepeated ? ` at ${unit.first}` : ''}`,
     name: `${namedUnit(units, index)}${isSource ? ' of the source' : ''}`,
@@ -206,12 +206,12 @@ function unitPart(units, index, value, isSource) {
  */
 function piecePart(pieces, words, index, value, isSource) {
   const part = unitPart(pieces, index, value, isSource);
-  const word = words[unitOf(words, index)];
+  const word = words[findUnit(words, index)];
   if (!word || word.first === word.last) return part;
   const of = isSource ? ' of the source' : '';
   return {
     ...part,
-    label: `${isSource ? 'source: ' : ''}${nameOf(pieces[index])} (${nameOf(word)})`,
+    label: `${isSource ? 'source: ' : ''}${tokenName(pieces[index])} (${tokenName(word)})`,
     name: `${quoted(pieces[index])} of ${quoted(word)}${of}`,
   };
 }
@@ -259,7 +259,7 @@ function largest(parts, most, noun) {
  * @param {Part[]} parts
  * @returns {{most: Part|undefined, least: Part|undefined}} undefined: no part has that sign
  */
-export function extremesOf(parts) {
+export function findExtremes(parts) {
   const sorted = parts
     .filter(({ label, isSum }) => !isSum && label !== NAMES.bias[0] && label !== NAMES.remainder[0])
     .sort((a, b) => b.value - a.value);

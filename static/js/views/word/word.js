@@ -12,7 +12,7 @@ import { guessInWords, nameOfGuess, signedBars, withSign, wordsFor } from '../..
 import {
   differenceOf,
   expertsOf,
-  extremesOf,
+  findExtremes,
   headsOf,
   NAMES,
   partsOf,
@@ -124,7 +124,7 @@ function unexplained({ omitted }) {
 function contributions(trace, attribution) {
   const [token, against] = tokensIn(attribution);
   const all = partsOf(attribution, trace.card);
-  const [part, head] = [all, headsOf(attribution)].map(extremesOf);
+  const [part, head] = [all, headsOf(attribution)].map(findExtremes);
   const bias = all.find(({ label }) => label === NAMES.bias[0]);
   return [
     strongestInWords(token, bias && bias.value > 0 ? bias : undefined, part.most, head.most),

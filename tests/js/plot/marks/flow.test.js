@@ -1,7 +1,7 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { chart } from '../../../../static/js/plot/chart.js';
-import { flow, placed, ribbonsOf } from '../../../../static/js/plot/marks/flow.js';
+import { flow, placed, drawRibbons } from '../../../../static/js/plot/marks/flow.js';
 import { pixels } from '../../../../static/js/plot/scales.js';
 import { near, PALETTE } from '../../sample.js';
 
@@ -40,7 +40,7 @@ test('the height of nodes is their value; they do not overlap and fill the heigh
 test('ribbons are as high as their links, fill their nodes, and leave in the order of their targets', () => {
   const boxes = placed(NODES, BOX);
   const unit = (boxes[0].y1 - boxes[0].y0) / NODES[0].value;
-  const ends = ribbonsOf(NETWORK, boxes).map((path) => {
+  const ends = drawRibbons(NETWORK, boxes).map((path) => {
     const numbers = path.match(/-?[\d.]+(e-?\d+)?/g).map(Number);
     const [x0, from, , , , , x1, to, , end] = numbers;
     return { x0, from, x1, to, end };

@@ -2,7 +2,7 @@
 
 import { deepEqual, equal } from 'node:assert/strict';
 import { test } from 'node:test';
-import { anatomyOf, readingsOf } from '../../../../static/js/ui/model_map/parts.js';
+import { buildAnatomy, readParts } from '../../../../static/js/ui/model_map/parts.js';
 import { sampleTrace, tensor } from '../../sample.js';
 
 const CARD = {
@@ -12,8 +12,8 @@ const CARD = {
   positional: 'none',
   moe: { n_experts: 4, top_k: 2, layers: [1] },
 };
-const [{ embedding, layers }] = anatomyOf(CARD).stacks;
-const levels = (parts, trace) => parts.map((part) => readingsOf(CARD, trace)(part).level);
+const [{ embedding, layers }] = buildAnatomy(CARD).stacks;
+const levels = (parts, trace) => parts.map((part) => readParts(CARD, trace)(part).level);
 
 test('the experts of a layer are one part, as strong as what they write of it', () => {
   const trace = { ...sampleTrace(), card: CARD };
@@ -35,6 +35,6 @@ test('the head that writes most has the full colour of its layer', () => {
 });
 
 test('a model without positions has an embedding without them', () => {
-  const read = readingsOf(CARD, sampleTrace());
+  const read = readParts(CARD, sampleTrace());
   equal(read(embedding).words, 'embedding');
 });

@@ -1,6 +1,6 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';
-import { anatomyOf } from '../../../../static/js/ui/model_map/parts.js';
+import { buildAnatomy } from '../../../../static/js/ui/model_map/parts.js';
 import { neighbour, railLayout, stripLayout } from '../../../../static/js/ui/model_map/layout.js';
 
 const moe = (nLayers) => ({
@@ -25,7 +25,7 @@ const idsOf = ({ parts }, kind) =>
 
 for (const [shape, card] of Object.entries(SHAPES)) {
   for (const [kind, layoutOf] of Object.entries(LAYOUTS)) {
-    const layout = layoutOf(anatomyOf(card), open);
+    const layout = layoutOf(buildAnatomy(card), open);
 
     test(`${kind} of ${shape}: every part is inside, and none covers another`, () => {
       for (const { part, x, y, width, height } of layout.parts) {
@@ -67,7 +67,7 @@ for (const [shape, card] of Object.entries(SHAPES)) {
 test('the numbers of many layers stand apart in the strip', () => {
   for (const nLayers of [4, 14, 24, 32, 48]) {
     const card = { kind: 'decoder', n_layers: nLayers, n_heads: 8, moe: null };
-    const layers = LAYOUTS.strip(anatomyOf(card), open).parts.filter(
+    const layers = LAYOUTS.strip(buildAnatomy(card), open).parts.filter(
       ({ part }) => part.kind === 'layer',
     );
     const starts = layers.filter(({ isUnnumbered }) => !isUnnumbered).map(({ x }) => x);
@@ -83,12 +83,12 @@ function isOver(one, other) {
 }
 
 test('a small model is drawn whole; of a deep one all layers but the open one are folded', () => {
-  const small = LAYOUTS.rail(anatomyOf(SHAPES['four layers of six heads']), open);
+  const small = LAYOUTS.rail(buildAnatomy(SHAPES['four layers of six heads']), open);
   equal(idsOf(small, 'head').length, 24);
   equal(idsOf(small, 'expert').length, 4, 'the experts of a layer are one part');
   deepEqual(idsOf(small, 'stream'), ['stream decoder 3'], 'the whole stream is one part');
   deepEqual(idsOf(small, 'layer'), []);
-  const deep = LAYOUTS.rail(anatomyOf(SHAPES['24 layers of 16 heads']), open);
+  const deep = LAYOUTS.rail(buildAnatomy(SHAPES['24 layers of 16 heads']), open);
   equal(idsOf(deep, 'layer').length, 23);
   ok(deep.height <= 660, `${deep.height}`);
   equal(deep.parts.find(({ part }) => part.kind === 'layer').bars.length, 16);
@@ -97,7 +97,7 @@ test('a small model is drawn whole; of a deep one all layers but the open one ar
 test('heads are higher where the model has words for them, and only if they are wide', () => {
   const heightOf = (nHeads, labels, width = 320) => {
     const card = { kind: 'decoder', n_layers: 2, n_heads: nHeads, moe: null, head_labels: labels };
-    const { parts } = railLayout(anatomyOf(card), { width, height: 700, open });
+    const { parts } = railLayout(buildAnatomy(card), { width, height: 700, open });
     return parts.find(({ part }) => part.kind === 'head').height;
   };
   const labels = { 'decoder.layers.0.self_attention': [] };
@@ -107,7 +107,7 @@ test('heads are higher where the model has words for them, and only if they are 
 });
 
 test('arrow keys walk along the heads of a layer and from layer to layer', () => {
-  const { parts } = LAYOUTS.rail(anatomyOf(SHAPES['four layers of six heads']), open);
+  const { parts } = LAYOUTS.rail(buildAnatomy(SHAPES['four layers of six heads']), open);
   equal(neighbour(parts, 'head decoder 1 2', 'ArrowRight'), 'head decoder 1 3');
   equal(neighbour(parts, 'head decoder 1 2', 'ArrowLeft'), 'head decoder 1 1');
   equal(neighbour(parts, 'head decoder 1 0', 'ArrowLeft'), 'stream decoder 3');
@@ -120,7 +120,7 @@ test('arrow keys walk along the heads of a layer and from layer to layer', () =>
 
 test('what a model does not have is not on its map', () => {
   const kindsOf = (card) =>
-    new Set(LAYOUTS.rail(anatomyOf(card), open).parts.map(({ part }) => part.kind));
+    new Set(LAYOUTS.rail(buildAnatomy(card), open).parts.map(({ part }) => part.kind));
   const decoder = kindsOf(SHAPES['24 layers of 16 heads']);
   ok(
     decoder.has('loop') &&
@@ -134,7 +134,7 @@ test('what a model does not have is not on its map', () => {
 });
 
 test('an encoder and a decoder stand side by side, joined at each cross-attention', () => {
-  const { parts, lines } = LAYOUTS['low rail'](anatomyOf(SHAPES['a translator']), open);
+  const { parts, lines } = LAYOUTS['low rail'](buildAnatomy(SHAPES['a translator']), open);
   const left = parts.filter(({ part }) => part.stack === 'encoder').map(({ x }) => x);
   const right = parts.filter(({ part }) => part.place === 'cross').map(({ x }) => x);
   ok(Math.max(...left) < Math.min(...right));
@@ -144,7 +144,7 @@ test('an encoder and a decoder stand side by side, joined at each cross-attentio
 test('in the strip a name does not reach into the next', () => {
   for (let width = 100; width < 500; width += 1) {
     const card = { kind: 'decoder', n_layers: 4, n_heads: 4, moe: null };
-    const { names } = stripLayout(anatomyOf(card), { width, open });
+    const { names } = stripLayout(buildAnatomy(card), { width, open });
     const above = names.filter(({ y }) => y < names.at(-1).y);
     ok(above.length > 0);
     for (const [at, { text, x, y, isEnd }] of above.entries()) {
@@ -157,7 +157,7 @@ test('in the strip a name does not reach into the next', () => {
 
 test('a name of the strip is shortened, or left out, where it has no room', () => {
   const namesAt = (width, nHeads) =>
-    stripLayout(anatomyOf({ kind: 'decoder', n_layers: 4, n_heads: nHeads, moe: null }), {
+    stripLayout(buildAnatomy({ kind: 'decoder', n_layers: 4, n_heads: nHeads, moe: null }), {
       width,
       open,
     }).names.map(({ text }) => text);
@@ -166,7 +166,7 @@ test('a name of the strip is shortened, or left out, where it has no room', () =
 });
 
 test('down from the embedding are the heads, not the stream along them', () => {
-  const { parts } = LAYOUTS.rail(anatomyOf(SHAPES['four layers of six heads']), open);
+  const { parts } = LAYOUTS.rail(buildAnatomy(SHAPES['four layers of six heads']), open);
   const embedding = parts.find(({ part }) => part.kind === 'embedding').part.id;
   ok(neighbour(parts, embedding, 'ArrowDown').startsWith('head decoder 0 '));
 });
@@ -174,10 +174,10 @@ test('down from the embedding are the heads, not the stream along them', () => {
 test('the experts of a layer, however many, are one part of the strip, next to its stream', () => {
   for (const nExperts of [2, 8, 256]) {
     const moe = { n_experts: nExperts, top_k: 2, layers: [0, 1] };
-    const { parts } = stripLayout(anatomyOf({ kind: 'decoder', n_layers: 2, n_heads: 14, moe }), {
-      width: 358,
-      open: { stack: 'decoder', layer: 1 },
-    });
+    const { parts } = stripLayout(
+      buildAnatomy({ kind: 'decoder', n_layers: 2, n_heads: 14, moe }),
+      { width: 358, open: { stack: 'decoder', layer: 1 } },
+    );
     const [experts, stream, ...others] = parts.filter(({ part }) =>
       ['expert', 'stream'].includes(part.kind),
     );

@@ -1,11 +1,11 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
-import { roleOf } from '../../../../static/js/trace/attention.js';
+import { describeRole } from '../../../../static/js/trace/attention.js';
 import {
-  anatomyOf,
+  buildAnatomy,
   litParts,
-  openingOf,
-  readingsOf,
+  openPart,
+  readParts,
 } from '../../../../static/js/ui/model_map/parts.js';
 import { FRAME, plain, sampleTrace, tensor } from '../../sample.js';
 
@@ -37,11 +37,11 @@ const TRACE = {
     },
   },
 };
-const anatomy = anatomyOf(CARD);
+const anatomy = buildAnatomy(CARD);
 const [{ layers }] = anatomy.stacks;
 
 test('a part is read out with what it does in this pass', () => {
-  const read = readingsOf(CARD, TRACE);
+  const read = readParts(CARD, TRACE);
   equal(read(layers[0].heads[0]).words, 'layer 0, head 0: writes 75 %');
   equal(read(layers[0].heads[1]).words, 'layer 0, head 1: writes 25 %');
   equal(
@@ -69,12 +69,12 @@ test('the prediction read out is that of the chosen place', () => {
     row === 1 ? [' ran', ...guesses.slice(1)] : guesses,
   );
   const analyses = { ...TRACE.analyses, next_token: { ...next, texts } };
-  const read = readingsOf(CARD, { ...TRACE, analyses }, undefined, null, 1);
+  const read = readParts(CARD, { ...TRACE, analyses }, undefined, null, 1);
   match(plain(read(anatomy.logits).label), /^After “it”: “ran” \d+ %$/);
-  const last = readingsOf(CARD, TRACE, undefined, null, 4);
+  const last = readParts(CARD, TRACE, undefined, null, 4);
   match(plain(last(anatomy.logits).label), /^Next token: “/);
   const rating = { ...CARD, analyses: ['reward'] };
-  const rated = readingsOf(rating, { ...TRACE, card: rating }, undefined, null, 4);
+  const rated = readParts(rating, { ...TRACE, card: rating }, undefined, null, 4);
   equal(rated(anatomy.logits).label, 'Next token', 'a reward model predicts none');
 });
 
@@ -92,7 +92,7 @@ test('a label is read out where the heads are labelled', () => {
       },
     },
   };
-  const read = readingsOf(CARD, labelled);
+  const read = readParts(CARD, labelled);
   equal(
     read(layers[0].heads[0]).words,
     'layer 0, head 0: previous token 0.900 in this text, writes 75 %',
@@ -105,9 +105,9 @@ test('a label is read out where the heads are labelled', () => {
   equal(read(layers[0].heads[0]).note, '', 'its note is its role over many sentences');
   const profiles = { [path]: [{ previous: 0.8 }, {}] };
   const card = { ...CARD, head_labels: profiles };
-  const profiled = readingsOf(card, { ...labelled, card });
+  const profiled = readParts(card, { ...labelled, card });
   match(profiled(layers[0].heads[0]).words, /previous token 0\.80* over many sentences, /);
-  equal(profiled(layers[0].heads[0]).note, roleOf({ profile: [{ id: 'previous' }] }));
+  equal(profiled(layers[0].heads[0]).note, describeRole({ profile: [{ id: 'previous' }] }));
   ok(profiled(layers[0].heads[0]).note !== '' && profiled(layers[0].heads[1]).note === '');
 });
 
@@ -122,7 +122,7 @@ test('an effect on the prediction is a share of the largest, and is read out in 
     token: ' saw',
     against: ' ran',
   };
-  const read = readingsOf(CARD, TRACE, undefined, effects);
+  const read = readParts(CARD, TRACE, undefined, effects);
   const [strong, weak] = layers[0].heads.map(read);
   deepEqual([strong.effect, weak.effect], [1, -0.5]);
   equal(strong.words, 'layer 0, head 0: +3.00 for “saw” against “ran”, writes 75 %');
@@ -134,14 +134,15 @@ test('an effect on the prediction is a share of the largest, and is read out in 
 });
 
 test('only a model whose heads were labelled has room for their words', () => {
-  ok(!anatomyOf(CARD).isLabelled && !anatomyOf({ ...CARD, head_labels: {} }).isLabelled);
+  ok(!buildAnatomy(CARD).isLabelled && !buildAnatomy({ ...CARD, head_labels: {} }).isLabelled);
   ok(
-    anatomyOf({ ...CARD, head_labels: { 'decoder.layers.0.self_attention': [{}, {}] } }).isLabelled,
+    buildAnatomy({ ...CARD, head_labels: { 'decoder.layers.0.self_attention': [{}, {}] } })
+      .isLabelled,
   );
 });
 
 test('without its numbers a part has its name and no colour', () => {
-  const read = readingsOf(CARD, BARE);
+  const read = readParts(CARD, BARE);
   deepEqual(read(layers[0].heads[1]), {
     level: null,
     words: 'layer 0, head 1',
@@ -154,18 +155,18 @@ test('without its numbers a part has its name and no colour', () => {
 });
 
 test('a head that is switched off is read out as off, before all that it does', () => {
-  const read = readingsOf(CARD, TRACE, ({ id }) => id === 'head decoder 0 1');
+  const read = readParts(CARD, TRACE, ({ id }) => id === 'head decoder 0 1');
   match(read(layers[0].heads[1]).words, /^layer 0, head 1: switched off, writes/);
   ok(read(layers[0].heads[1]).isOff && !read(layers[1].heads[1]).isOff);
 });
 
 test('choosing a part leads to its place', () => {
-  const opening = openingOf(layers[1].heads[0], 'attention');
+  const opening = openPart(layers[1].heads[0], 'attention');
   deepEqual([opening.view, opening.layer, opening.head], ['attention', 1, 0]);
-  const experts = openingOf(layers[1].network, 'experts');
+  const experts = openPart(layers[1].network, 'experts');
   deepEqual([experts.view, experts.layer, experts.where], ['experts', 1, 'decoder']);
-  equal(openingOf(layers[0].stream, 'stream').stream_layer, 0);
-  deepEqual(openingOf(anatomy.model, 'compare'), { view: 'compare' });
+  equal(openPart(layers[0].stream, 'stream').stream_layer, 0);
+  deepEqual(openPart(anatomy.model, 'compare'), { view: 'compare' });
 });
 
 test('the parts that the drawing shows are lit', () => {
@@ -184,8 +185,8 @@ test('the parts that the drawing shows are lit', () => {
 
 test('a head of a model with two sides is read out with its side', () => {
   const card = { ...CARD, kind: 'encoder-decoder' };
-  const read = readingsOf(card, { ...BARE, card, target: 'le chat', target_tokens: BARE.tokens });
-  const heads = anatomyOf(card).stacks.flatMap((stack) =>
+  const read = readParts(card, { ...BARE, card, target: 'le chat', target_tokens: BARE.tokens });
+  const heads = buildAnatomy(card).stacks.flatMap((stack) =>
     stack.layers.flatMap((layer) => [...layer.heads, ...(layer.cross ?? [])]),
   );
   const said = new Set(heads.map((head) => read(head).words.split(', ')[0]));
@@ -193,7 +194,7 @@ test('a head of a model with two sides is read out with its side', () => {
 });
 
 test('without numbers of a pass a part has no level, and says what it is', () => {
-  const read = readingsOf(CARD, { ...BARE, tensors: {}, analyses: {} });
+  const read = readParts(CARD, { ...BARE, tensors: {}, analyses: {} });
   const parts = layers.flatMap(({ heads, network, stream }) => [...heads, network, stream]);
   for (const part of parts) {
     const { level, words } = read(part);

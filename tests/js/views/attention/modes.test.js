@@ -2,9 +2,9 @@ import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { choosingHead } from '../../../../static/js/state/attention_switches.js';
 import { diverging, plotlyScale, sequential } from '../../../../static/js/plot/colour.js';
-import { highlightOf } from '../../../../static/js/plot/grid.js';
+import { findHighlight } from '../../../../static/js/plot/grid.js';
 import { attention } from '../../../../static/js/views/attention/attention.js';
-import { settingOf } from '../../../../static/js/views/attention/chosen_weights.js';
+import { readSetting } from '../../../../static/js/views/attention/chosen_weights.js';
 import { array, FRAME, pairTrace, sampleTrace, TOKENS, plain } from '../../sample.js';
 import { assertContract, WIDTHS } from '../view_contract.js';
 
@@ -90,7 +90,7 @@ test('scores are signed, and their colours have zero in the middle', () => {
     [shown({ attention_what: 'scores', range: 'head' }).data[0].zmin, grid.isSigned],
     [-4, true],
   );
-  const strip = highlightOf(grid, { side: 'source', index: 2 });
+  const strip = findHighlight(grid, { side: 'source', index: 2 });
   deepEqual(
     [[...strip.tints.source], strip.ceiling, strip.isSigned],
     [[10, 8, 6, NaN, NaN], 16, true],
@@ -303,7 +303,7 @@ test('all switches of the display are folded', () => {
 });
 
 const choosingIn = (state, chosen) => {
-  const setting = settingOf(sampleTrace(), { ...FRAME, ...state });
+  const setting = readSetting(sampleTrace(), { ...FRAME, ...state });
   return choosingHead(setting.switches, { ...FRAME, ...state }, chosen);
 };
 

@@ -2,7 +2,7 @@ import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { callsOf, pythonOf } from '../../../../static/js/api/request_code.js';
 import { circuit } from '../../../../static/js/views/circuit/circuit.js';
-import { nodesOf, unfoldedNodes } from '../../../../static/js/views/circuit/map.js';
+import { listNodes, unfoldedNodes } from '../../../../static/js/views/circuit/map.js';
 import { cutsIn, cutting } from '../../../../static/js/views/circuit/request.js';
 import { FRAME, sampleTrace, tensor } from '../../sample.js';
 import { assertContract, WIDTHS } from '../view_contract.js';
@@ -146,7 +146,7 @@ test('the width of a line is its effect and its colour the sign', () => {
 });
 
 test('tokens are at the bottom, the prediction at the top, and shared keys at their first head', () => {
-  const nodes = Object.fromEntries(nodesOf(answer).map((each) => [each.id, each]));
+  const nodes = Object.fromEntries(listNodes(answer).map((each) => [each.id, each]));
   ok(nodes.tokens.y < nodes['0.0'].y && nodes['0.0'].y < nodes['0.ff'].y);
   ok(nodes['0.ff'].y < nodes.logits.y);
   ok(nodes['0.0'].isUsed && !nodes['0.1'].isUsed);

@@ -9,7 +9,7 @@ import {
 } from '../../../../static/js/views/compare/heads.js';
 import { nextChange } from '../../../../static/js/views/compare/next_token.js';
 import { picturesOf, runFigure } from '../../../../static/js/views/compare/models.js';
-import { editsOf, hiding, pathsOf } from '../../../../static/js/views/compare/edits.js';
+import { writeEdits, hiding, pathsOf } from '../../../../static/js/views/compare/edits.js';
 import { near, PALETTE, sampleTrace } from '../../sample.js';
 
 const WISH = {
@@ -22,21 +22,21 @@ const WISH = {
 };
 
 test('an edit is sent as the API takes it', () => {
-  deepEqual(editsOf(WISH), [{ kind: 'heads_off', heads: [0, 3] }]);
-  deepEqual(editsOf({ ...WISH, layer: 0, where: 'cross' }), [
+  deepEqual(writeEdits(WISH), [{ kind: 'heads_off', heads: [0, 3] }]);
+  deepEqual(writeEdits({ ...WISH, layer: 0, where: 'cross' }), [
     { kind: 'heads_off', heads: [0, 3], layer: 0, where: 'cross' },
   ]);
-  deepEqual(editsOf({ ...WISH, kind: 'experts', layer: 1 }), [
+  deepEqual(writeEdits({ ...WISH, kind: 'experts', layer: 1 }), [
     { kind: 'experts_off', experts: [2], layer: 1 },
   ]);
-  deepEqual(editsOf({ ...WISH, kind: 'no_scaling' }), [{ kind: 'no_scaling' }]);
-  deepEqual(editsOf({ ...WISH, kind: 'temperature', where: 'encoder' }), [
+  deepEqual(writeEdits({ ...WISH, kind: 'no_scaling' }), [{ kind: 'no_scaling' }]);
+  deepEqual(writeEdits({ ...WISH, kind: 'temperature', where: 'encoder' }), [
     { kind: 'temperature', value: 1.5, where: 'encoder' },
   ]);
   const four = { ...WISH, kind: 'quantize', bits: 4, modules: null };
-  deepEqual(editsOf(four), [{ kind: 'quantize', bits: 4 }]);
+  deepEqual(writeEdits(four), [{ kind: 'quantize', bits: 4 }]);
   const modules = ['*.embedding'];
-  deepEqual(editsOf({ ...four, modules }), [{ kind: 'quantize', bits: 4, parts: modules }]);
+  deepEqual(writeEdits({ ...four, modules }), [{ kind: 'quantize', bits: 4, parts: modules }]);
 });
 
 test('the attention moved in a head matches its matrix of changes', () => {
@@ -156,17 +156,17 @@ test('heads and networks that are off write nothing, or a value of a corpus in e
   const paths = pathsOf(card, null, 'all');
   deepEqual(paths.networks, ['decoder.layers.0.feed_forward', 'decoder.layers.1.experts']);
   const wish = { ...WISH, ...paths };
-  deepEqual(editsOf({ ...wish, to: 'mean' })[1], {
+  deepEqual(writeEdits({ ...wish, to: 'mean' })[1], {
     kind: 'corpus_mean',
     site: 'decoder.layers.1.self_attention.context',
     heads: WISH.heads,
   });
-  deepEqual(editsOf({ ...wish, kind: 'network', to: 'zero' })[0], {
+  deepEqual(writeEdits({ ...wish, kind: 'network', to: 'zero' })[0], {
     kind: 'scale',
     site: 'decoder.layers.0.feed_forward.output',
     value: 0,
   });
-  deepEqual(editsOf({ ...wish, kind: 'network', to: 'resample' })[1], {
+  deepEqual(writeEdits({ ...wish, kind: 'network', to: 'resample' })[1], {
     kind: 'resample',
     site: 'decoder.layers.1.experts.output',
   });
@@ -181,7 +181,7 @@ test('a chosen cell is hidden, a second one makes a block, a third begins again'
   deepEqual(block, { compare_rows: [2, 3, 4], compare_keys: [1, 2] });
   deepEqual(hiding(block, { row: 0, column: 0 }), { compare_rows: [0], compare_keys: [0] });
   const wish = { ...WISH, kind: 'hidden', layer: 1, rows: [2, 3], keys: [1], isFixed: true };
-  deepEqual(editsOf(wish), [
+  deepEqual(writeEdits(wish), [
     {
       kind: 'knock_out',
       queries: [2, 3],

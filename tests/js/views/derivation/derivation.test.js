@@ -4,8 +4,8 @@ import { spoken } from '../../../../static/js/ui/formula.js';
 import {
   derive,
   differences,
-  shareOf,
-  sitesOf,
+  measureShare,
+  listSites,
   termsOf,
 } from '../../../../static/js/views/derivation/derivation.js';
 import { scoreFormula, softmaxFormula } from '../../../../static/js/views/derivation/formulas.js';
@@ -184,7 +184,7 @@ test('the rotation of a foreign model is the one that was captured', () => {
 
 test('only the sites that a foreign attention has are asked for', () => {
   const { card } = foreign({ has_bias: true });
-  const optional = (of) => sitesOf(SELF, of).filter((site) => /bias|rotated/.test(site));
+  const optional = (of) => listSites(SELF, of).filter((site) => /bias|rotated/.test(site));
   deepEqual(optional(card), [`${SELF}.bias`]);
   deepEqual(optional(foreign({}).card), []);
 });
@@ -207,7 +207,7 @@ test('a head’s share of the output is its length along the output’s directio
     tensors: { [`${SELF}.output`]: array(['query', 'd_model'], [1, 2], [3, 4]) },
     analyses: { head_outputs: { [SELF]: array(['head', 'query', 'd_model'], [1, 1, 2], [3, 0]) } },
   };
-  const { share, cosine } = shareOf(trace, SELF, 0);
+  const { share, cosine } = measureShare(trace, SELF, 0);
   near(share, 9 / 25);
   near(cosine, 3 / 5);
 });

@@ -1,7 +1,7 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
-import { placesOf } from '../../../../static/js/trace/attention.js';
-import { entropy, spreadOf } from '../../../../static/js/views/entropy/entropy.js';
+import { findPlaces } from '../../../../static/js/trace/attention.js';
+import { entropy, measureSpread } from '../../../../static/js/views/entropy/entropy.js';
 import { FRAME, near, pairTrace, plain, sampleTrace, tensor } from '../../sample.js';
 import { assertContract, WIDTHS } from '../view_contract.js';
 
@@ -18,8 +18,8 @@ function evenTrace() {
 
 test('the entropy is that of the rows, averaged over heads and over layers', () => {
   const trace = evenTrace();
-  const [place] = placesOf(trace);
-  const { bits, means, layers } = spreadOf(trace, place);
+  const [place] = findPlaces(trace);
+  const { bits, means, layers } = measureSpread(trace, place);
   deepEqual(layers, [0]);
   for (const query of [0, 1, 2, 3, 4]) {
     near(bits.data[query], Math.log2(query + 1) / 2);

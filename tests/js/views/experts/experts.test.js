@@ -2,12 +2,12 @@ import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { experts } from '../../../../static/js/views/experts/experts.js';
-import { networkOf } from '../../../../static/js/views/experts/flow.js';
+import { buildNetwork } from '../../../../static/js/views/experts/flow.js';
 import {
   flowBetween,
   pathOverlap,
-  routingOf,
-  stagesOf,
+  readRouting,
+  listStages,
   weightByExpert,
 } from '../../../../static/js/views/experts/routing.js';
 import {
@@ -225,7 +225,7 @@ const sum = (links) => links.reduce((total, { value }) => total + value, 0);
 
 for (const emphasis of [1, 3]) {
   test(`inflow, value and outflow of a node agree, with the chosen token counted ${emphasis} times`, () => {
-    const { nodes, links } = networkOf(stagesOf(routedTrace()), 2, 5, emphasis);
+    const { nodes, links } = buildNetwork(listStages(routedTrace()), 2, 5, emphasis);
     deepEqual(
       nodes.filter(({ column }) => column === 0).map(({ value }) => value),
       [emphasis, 4],
@@ -238,7 +238,7 @@ for (const emphasis of [1, 3]) {
 }
 
 test('the chosen token’s own links lead along its experts, weight by weight', () => {
-  const { nodes, links } = networkOf(stagesOf(routedTrace()), 2, 5);
+  const { nodes, links } = buildNetwork(listStages(routedTrace()), 2, 5);
   const own = links
     .filter(({ isChosen }) => isChosen)
     .map(({ source, target, value }) => [
@@ -257,7 +257,7 @@ test('the chosen token’s own links lead along its experts, weight by weight', 
 });
 
 test('the balance loss is n times the sum of load and mean probability, by hand', () => {
-  const { balanceLoss, load, entropies, mostEntropy, meanEntropy } = routingOf(
+  const { balanceLoss, load, entropies, mostEntropy, meanEntropy } = readRouting(
     sampleTrace().tensors,
     1,
   );
@@ -269,7 +269,7 @@ test('the balance loss is n times the sum of load and mean probability, by hand'
 });
 
 test('the flow between layers is weight times weight and conserves each expert’s total', () => {
-  const [{ routing: from }, { routing: to }] = stagesOf(routedTrace());
+  const [{ routing: from }, { routing: to }] = listStages(routedTrace());
   const { data, columns } = flowBetween(from, to, () => true);
   const share = (layer, token, expert) => {
     const rank = CHOSEN[layer][token].indexOf(expert);
@@ -287,7 +287,7 @@ test('the flow between layers is weight times weight and conserves each expert�
 });
 
 test('the path of a token overlaps fully with itself, and with another by the smaller weights', () => {
-  const stages = stagesOf(routedTrace());
+  const stages = listStages(routedTrace());
   const shared = pathOverlap(stages, 1);
   near(shared[1], 1);
   near(shared[0], (0.6 + 0.25 + 0) / 2);

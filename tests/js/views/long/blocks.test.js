@@ -5,7 +5,7 @@ import {
   memoryOf,
   orderOf,
   outputOf,
-  stepsOf,
+  computeSteps,
 } from '../../../../static/js/views/long/blocks.js';
 import { long } from '../../../../static/js/views/long/long.js';
 import { FRAME, sampleTrace } from '../../sample.js';
@@ -17,12 +17,12 @@ const VALUES = Float64Array.from({ length: 16 }, (_, at) => Math.sin(at));
 test('the running maximum and sum end at those of the whole row, whatever the blocks', () => {
   const whole = SCORES.reduce((sum, score) => sum + Math.exp(score - 7), 0);
   for (const size of [1, 2, 3, 8]) {
-    const last = stepsOf(SCORES, size).at(-1);
+    const last = computeSteps(SCORES, size).at(-1);
     equal(last.maximum, 7);
     ok(Math.abs(last.sum - whole) < 1e-12);
   }
   deepEqual(
-    stepsOf(SCORES, 2).map(({ maximum, factor }) => [maximum, factor]),
+    computeSteps(SCORES, 2).map(({ maximum, factor }) => [maximum, factor]),
     [
       [0.5, 0],
       [3, Math.exp(0.5 - 3)],
@@ -35,7 +35,7 @@ test('the running maximum and sum end at those of the whole row, whatever the bl
 test('the output of the blocks is the weighted mean of the values', () => {
   const weights = SCORES.map((score) => Math.exp(score));
   const sum = weights.reduce((all, weight) => all + weight, 0);
-  const output = outputOf(SCORES, stepsOf(SCORES, 3), VALUES, 2);
+  const output = outputOf(SCORES, computeSteps(SCORES, 3), VALUES, 2);
   for (const at of [0, 1]) {
     const mean = weights.reduce((all, weight, key) => all + weight * VALUES[2 * key + at], 0) / sum;
     ok(Math.abs(output[at] - mean) < 1e-12);
@@ -45,7 +45,7 @@ test('the output of the blocks is the weighted mean of the values', () => {
 test('blocks without a visible key are skipped', () => {
   const hidden = Array.from({ length: 4 }, () => -Infinity);
   deepEqual(
-    stepsOf([...hidden, 1, 2], 2).map(({ first }) => first),
+    computeSteps([...hidden, 1, 2], 2).map(({ first }) => first),
     [4],
   );
   deepEqual(orderOf(2, 2, true), [

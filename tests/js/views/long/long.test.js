@@ -2,23 +2,23 @@ import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { callOf } from '../../../../static/js/api/request_code.js';
-import { ceilingOf } from '../../../../static/js/trace/arithmetic.js';
+import { findCeiling } from '../../../../static/js/trace/arithmetic.js';
 import { shrunk } from '../../../../static/js/ui/map_heads.js';
 import { boxAfter } from '../../../../static/js/ui/pan_zoom.js';
 import { long } from '../../../../static/js/views/long/long.js';
 import {
-  binsOf,
+  divideIntoBins,
   binWidth,
   moved,
   regionAfter,
-  regionOf,
+  readRegion,
   resolutionInWords,
-  smallMapsOf,
+  listSmallMaps,
   wholeOf,
-  writtenOf,
+  writeRegion,
   zoomed,
 } from '../../../../static/js/views/long/region.js';
-import { lossStrip, stripsOf } from '../../../../static/js/views/long/map.js';
+import { lossStrip, buildStrips } from '../../../../static/js/views/long/map.js';
 import { overviewAsk } from '../../../../static/js/api/answers.js';
 import { FRAME, sampleTrace } from '../../sample.js';
 import { assertContract, WIDTHS } from '../view_contract.js';
@@ -45,11 +45,11 @@ function overviewOf(count) {
 const stateOf = (changes) => ({ ...FRAME, long_region: [], long_pool: 'mean', ...changes });
 
 test('a region in a link comes back, and one outside the text is the whole', () => {
-  deepEqual(regionOf([8, 16, 0, 8], sized(20)), { queries: [8, 16], keys: [0, 8] });
+  deepEqual(readRegion([8, 16, 0, 8], sized(20)), { queries: [8, 16], keys: [0, 8] });
   for (const written of [[], [8, 8, 0, 8], [8, 21, 0, 8], [1, 2, 3]])
-    deepEqual(regionOf(written, sized(20)), wholeOf(sized(20)));
-  deepEqual(writtenOf({ queries: [8, 16], keys: [0, 8] }, sized(20)), [8, 16, 0, 8]);
-  deepEqual(writtenOf(wholeOf(sized(20)), sized(20)), []);
+    deepEqual(readRegion(written, sized(20)), wholeOf(sized(20)));
+  deepEqual(writeRegion({ queries: [8, 16], keys: [0, 8] }, sized(20)), [8, 16, 0, 8]);
+  deepEqual(writeRegion(wholeOf(sized(20)), sized(20)), []);
 });
 
 test('zooming keeps its place in sight, and its sides in the text', () => {
@@ -84,11 +84,11 @@ test('moving stops at the ends of the text', () => {
 test('bins follow the server’s rule, and say what they are', () => {
   equal(binWidth(256), 1);
   equal(binWidth(257), 2);
-  deepEqual(binsOf([100, 612]).slice(-2), [
+  deepEqual(divideIntoBins([100, 612]).slice(-2), [
     [608, 610],
     [610, 612],
   ]);
-  deepEqual(binsOf([100, 613]).slice(-1), [[610, 613]]);
+  deepEqual(divideIntoBins([100, 613]).slice(-1), [[610, 613]]);
   equal(resolutionInWords({ down: 64, across: 64 }, 'mean'), 'mean of 64 × 64 tokens');
   equal(resolutionInWords({ down: 64, across: 64 }, 'max'), 'maximum of 64 × 64 tokens');
   equal(resolutionInWords({ down: 1, across: 1 }, 'max'), 'exact');
@@ -154,7 +154,7 @@ test('the maps of all heads are as fine as one answer holds', () => {
   const bins = (n_layers, n_heads) =>
     overviewAsk({ kind: 'decoder', n_layers, n_heads }).resolution;
   deepEqual([bins(4, 6), bins(12, 12), bins(24, 16), bins(32, 32)], [256, 128, 96, 48]);
-  const { layers, name } = smallMapsOf(overviewOf(700), stateOf({ long_pool: 'max' }));
+  const { layers, name } = listSmallMaps(overviewOf(700), stateOf({ long_pool: 'max' }));
   deepEqual([layers.length, layers[0].maps.length, name], [1, 2, 'strongest weights']);
 });
 
@@ -163,7 +163,7 @@ test('a small map is the mean of the cells it covers, empty after the query', ()
   deepEqual([...shrunk({ ...map, isCausal: false }, 1)], [(13 / 9) * 0.5]);
   const small = shrunk({ ...map, isCausal: true }, 3);
   deepEqual([...small.slice(0, 5)], [0.5, NaN, NaN, 1.5, 2.5]);
-  equal(ceilingOf(small, 0.98), 2.5);
+  equal(findCeiling(small, 0.98), 2.5);
 });
 
 test('fingers keep the cells that they touched', () => {
@@ -192,12 +192,12 @@ test('the numbers of the rows are means of their bins, in their own units', () =
     [0, 2],
     [2, 4],
   ];
-  const [entropy, first] = stripsOf(tensors, SITE, 1, bins);
+  const [entropy, first] = buildStrips(tensors, SITE, 1, bins);
   deepEqual([...entropy.values].map(Math.round), [2, 6]);
   ok(Number.isNaN(first.values[0]));
   const { values } = lossStrip(named([3], [1, 2 ** -4, 2 ** -3]), bins);
   deepEqual([...values].map(Math.round), [2, 3]);
-  equal(stripsOf({}, 'decoder.layers.0.cross_attention', 0, bins).length, 2);
+  equal(buildStrips({}, 'decoder.layers.0.cross_attention', 0, bins).length, 2);
 });
 
 test('a line in sight marks the trained length through the curves, the loss among them', () => {
