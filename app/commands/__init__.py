@@ -1,1 +1,1 @@
-"""The work of the commands, which imports PyTorch; their options are in `app/cli.py`."""
+"""The commands: a module has the options of a command and its work."""

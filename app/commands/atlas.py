@@ -7,31 +7,27 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from headlight.commands.options import Device, ModelsDir
 from headlight.commands.output import console, notes, show
 from headlight.commands.parsing import (
-    Command,
-    Group,
+    Commands,
     UsageError,
     option,
-    reporting_errors,
     settings_with_models,
+    usage_errors,
 )
 
 if TYPE_CHECKING:
     from headlight.model.atlas.build import Progress
     from headlight.model.atlas.search import Findings, Question
 
-atlas = typer.Typer(
+app = Commands(
     name="atlas",
-    cls=Group,
     help="Read a whole corpus with a model, and search what its heads attend to.",
-    no_args_is_help=True,
 )
 
-ModelsDir = Annotated[Path | None, option("A directory with more models, one folder each.", "DIR")]
 
-
-@atlas.command(cls=Command)
+@app.command()
 def build(
     model: Annotated[str, typer.Argument(help="A model's id, or its folder.", metavar="MODEL")],
     corpus: Annotated[
@@ -62,7 +58,7 @@ def build(
         Literal["english", "none"],
         option("Parts of speech by rules for English, and French in targets, or none."),
     ] = "english",
-    device: Annotated[str | None, option("auto, cpu, cuda or mps.", "NAME", "auto")] = None,
+    device: Device = None,
     models_dir: ModelsDir = None,
     force: Annotated[bool, option("Replace another atlas.", name="--force")] = False,
 ) -> None:
@@ -72,46 +68,44 @@ def build(
     whatever the number of workers. Stop it at any time: the same command goes on.
     """
     settings = settings_with_models(models_dir=models_dir)
-    with reporting_errors():
-        from headlight.lab.commands.errors import usage_errors
-        from headlight.model.atlas.build import build as build_atlas
-        from headlight.model.atlas.layout import AtlasError
-        from headlight.model.atlas.shards import Settings
-        from headlight.model.atlas.workers import read_with_ray
-        from headlight.model.checkpoint.checkpoint import find_model, load
-        from headlight.model.checkpoint.files import CheckpointError
-        from headlight.model.device import choose_device
+    from headlight.model.atlas.build import build as build_atlas
+    from headlight.model.atlas.layout import AtlasError
+    from headlight.model.atlas.shards import Settings
+    from headlight.model.atlas.workers import read_with_ray
+    from headlight.model.checkpoint.checkpoint import find_model, load
+    from headlight.model.checkpoint.files import CheckpointError
+    from headlight.model.device import choose_device
 
-        _require_libraries()
-        try:
-            folder = find_model(model, settings.own_models_dir)
-        except CheckpointError as error:
-            raise UsageError(str(error)) from error
-        with usage_errors():
-            place = choose_device(device or settings.device)
-        kept = Settings(threshold=threshold, n_sample=sample, tagger=tags)
-        reader = None
-        if workers:
-            reader = read_with_ray(folder, kept, out, n_workers=workers, device=str(place))
-        try:
-            facts = build_atlas(
-                load(folder, device=place),
-                corpus,
-                out,
-                kept,
-                read_shards=reader,
-                on_progress=_tell,
-                is_forced=force,
-            )
-        except AtlasError as error:
-            raise UsageError(str(error)) from error
-        console.print(
-            f"{out}: {facts['tokens']:,} tokens of {facts['sentences']:,} sentences, "
-            f"{facts['edges']:,} weights of at least {facts['threshold']:g}; "
-            f"`headlight atlas search {out} --from him --to king` searches it",
-            markup=False,
-            soft_wrap=True,
+    _require_libraries()
+    try:
+        folder = find_model(model, settings.own_models_dir)
+    except CheckpointError as error:
+        raise UsageError(str(error)) from error
+    with usage_errors():
+        place = choose_device(device or settings.device)
+    kept = Settings(threshold=threshold, n_sample=sample, tagger=tags)
+    reader = None
+    if workers:
+        reader = read_with_ray(folder, kept, out, n_workers=workers, device=str(place))
+    try:
+        facts = build_atlas(
+            load(folder, device=place),
+            corpus,
+            out,
+            kept,
+            read_shards=reader,
+            on_progress=_tell,
+            is_forced=force,
         )
+    except AtlasError as error:
+        raise UsageError(str(error)) from error
+    console.print(
+        f"{out}: {facts['tokens']:,} tokens of {facts['sentences']:,} sentences, "
+        f"{facts['edges']:,} weights of at least {facts['threshold']:g}; "
+        f"`headlight atlas search {out} --from him --to king` searches it",
+        markup=False,
+        soft_wrap=True,
+    )
 
 
 def _require_libraries() -> None:
@@ -136,7 +130,7 @@ def _tell(progress: Progress) -> None:
     )
 
 
-@atlas.command(cls=Command)
+@app.command()
 def search(
     folder: Annotated[Path, typer.Argument(help="The folder of an atlas.", metavar="ATLAS")],
     from_word: Annotated[
@@ -165,30 +159,29 @@ def search(
     The lift says how many times more often such pairs are among the weights of a head than among
     all that its queries see, with an interval at 95 %; there is none below 20 weights.
     """
-    with reporting_errors():
-        from headlight.model.atlas.layout import AtlasError, read_atlas
-        from headlight.model.atlas.search import search as search_atlas
+    from headlight.model.atlas.layout import AtlasError, read_atlas
+    from headlight.model.atlas.search import search as search_atlas
 
-        try:
-            layer, number = _head(head)
-            question = _question(
-                from_word=from_word,
-                to_word=to_word,
-                from_tag=from_tag,
-                to_tag=to_tag,
-                layer=layer,
-                head=number,
-                distance=_distance(distance),
-                same_word=same_word,
-                n_sentences=sentences,
-            )
-            findings = search_atlas(read_atlas(folder), question)
-        except AtlasError as error:
-            raise UsageError(str(error)) from error
-        if as_json:
-            _print_json(findings)
-        else:
-            _print(findings)
+    try:
+        layer, number = _head(head)
+        question = _question(
+            from_word=from_word,
+            to_word=to_word,
+            from_tag=from_tag,
+            to_tag=to_tag,
+            layer=layer,
+            head=number,
+            distance=_distance(distance),
+            same_word=same_word,
+            n_sentences=sentences,
+        )
+        findings = search_atlas(read_atlas(folder), question)
+    except AtlasError as error:
+        raise UsageError(str(error)) from error
+    if as_json:
+        _print_json(findings)
+    else:
+        _print(findings)
 
 
 def _question(**asked: Any) -> Question:

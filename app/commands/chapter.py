@@ -9,20 +9,13 @@ import typer
 
 from headlight.commands.output import notes, show, writing
 from headlight.commands.parsing import (
-    Command,
-    Group,
+    Commands,
     UsageError,
     option,
-    reporting_errors,
     settings_of,
 )
 
-chapter = typer.Typer(
-    name="chapter",
-    cls=Group,
-    help="Check chapters against the models, and begin one.",
-    no_args_is_help=True,
-)
+app = Commands(name="chapter", help="Check chapters against the models, and begin one.")
 
 TEMPLATE = """\
 ---
@@ -80,7 +73,7 @@ Say what the reader must not conclude.
 """
 
 
-@chapter.command("check", cls=Command)
+@app.command("check")
 def check_command(
     files: Annotated[
         list[Path] | None, typer.Argument(help="Files of chapters.", metavar="FILE...")
@@ -94,49 +87,47 @@ def check_command(
 
     The status is 1 if anything does.
     """
-    with reporting_errors():
-        from headlight.chapters.check import Checker
-        from headlight.chapters.library import Library, read_file
+    from headlight.chapters.check import Checker
+    from headlight.chapters.library import Library, read_file
 
-        if every == bool(files):
-            raise UsageError("name files, or --all")
-        settings = settings_of()
-        library = Library(settings.chapters_dir)
-        known, faults = library.chapters()
-        chapters = known if every else [read_file(path) for path in files or ()]
-        problems = [*faults.values()] if every else []
-        checker = Checker(settings)
-        for each in chapters:
-            show(f"{each.id}: {each.title}")
-            others = [other for other in known if other.id != each.id]
-            for finding in checker.check(each, others):
-                problems += [f"{each.id}.md, line {line}: {said}" for line, said in finding.faults]
-                right = f"   {finding.right}" if finding.right else ""
-                show(f"  {'—' if finding.faults else '✓'} {finding.step.title}{right}")
-        for problem in problems:
-            notes.print(problem, markup=False, soft_wrap=True)
-        if problems:
-            raise typer.Exit(1)
+    if every == bool(files):
+        raise UsageError("name files, or --all")
+    settings = settings_of()
+    library = Library(settings.chapters_dir)
+    known, faults = library.chapters()
+    chapters = known if every else [read_file(path) for path in files or ()]
+    problems = [*faults.values()] if every else []
+    checker = Checker(settings)
+    for each in chapters:
+        show(f"{each.id}: {each.title}")
+        others = [other for other in known if other.id != each.id]
+        for finding in checker.check(each, others):
+            problems += [f"{each.id}.md, line {line}: {said}" for line, said in finding.faults]
+            right = f"   {finding.right}" if finding.right else ""
+            show(f"  {'—' if finding.faults else '✓'} {finding.step.title}{right}")
+    for problem in problems:
+        notes.print(problem, markup=False, soft_wrap=True)
+    if problems:
+        raise typer.Exit(1)
 
 
-@chapter.command("new", cls=Command)
+@app.command("new")
 def new_command(
     name: Annotated[str, typer.Argument(help="The chapter's id.", metavar="NAME")],
     out: Annotated[Path | None, option("The folder to write it to; here.", "DIR")] = None,
     force: Annotated[bool, option("Replace a file.")] = False,
 ) -> None:
     """Write NAME.md with three steps to change: a view, a question, and what it does not show."""
-    with reporting_errors():
-        from headlight.chapters.chapter import NAME
+    from headlight.chapters.chapter import NAME
 
-        if not NAME.fullmatch(name):
-            raise UsageError(f"{name!r} is no id: use small letters, digits, - and _")
-        path = (out or Path()) / f"{name}.md"
-        title = name.replace("-", " ").replace("_", " ").capitalize()
-        with writing(path, is_forced=force) as file:
-            file.write(TEMPLATE.format(title=title).encode())
-        notes.print(
-            f"{path} is written; `headlight chapter check {path}` opens its steps",
-            markup=False,
-            soft_wrap=True,
-        )
+    if not NAME.fullmatch(name):
+        raise UsageError(f"{name!r} is no id: use small letters, digits, - and _")
+    path = (out or Path()) / f"{name}.md"
+    title = name.replace("-", " ").replace("_", " ").capitalize()
+    with writing(path, is_forced=force) as file:
+        file.write(TEMPLATE.format(title=title).encode())
+    notes.print(
+        f"{path} is written; `headlight chapter check {path}` opens its steps",
+        markup=False,
+        soft_wrap=True,
+    )

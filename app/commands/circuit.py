@@ -1,21 +1,140 @@
-"""The work of `headlight circuit`: find a circuit, and print it or write it to a file."""
+"""`headlight circuit`: find a circuit, and print it or write it to a file."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from rich.table import Column, Table
 from rich.text import Text
 
-from headlight.circuits.files import FORMATS, written
+from headlight.commands.options import Device, Force, ModelsDir
 from headlight.commands.output import STANDARD_OUTPUT, check, show, writing
-from headlight.commands.parsing import UsageError
-from headlight.schemas.circuits import CircuitAnswer, CircuitRequest, FaithfulnessAnswer
-from headlight.settings import Settings
+from headlight.commands.parsing import (
+    Commands,
+    UsageError,
+    chosen_models,
+    option,
+    settings_with_models,
+)
+
+if TYPE_CHECKING:
+    from headlight.schemas.circuits import CircuitAnswer, FaithfulnessAnswer
+
+app = Commands()
 
 OPTIONS = {"n_pairs": "--pairs", "n_edges": "--edges"}
 """The options of members of a request that are named otherwise."""
+
+
+@app.command()
+def circuit(
+    model: Annotated[
+        str | None, typer.Argument(help="A model's id, or its folder.", metavar="MODEL")
+    ] = None,
+    task: Annotated[
+        str | None,
+        option(
+            'A task that ships, or a file with a pair a line: {"clean": "The dogs with the '
+            'girl", "corrupted": "The dog with the girl", "right": " were", '
+            '"wrong": " was"}. Without MODEL the tasks are listed.',
+            "TASK",
+        ),
+    ] = None,
+    n_pairs: Annotated[
+        int | None, option("The pairs of a task that ships.", "N", "32", name="--pairs", min=2)
+    ] = None,
+    n_edges: Annotated[
+        int | None, option("The edges of the circuit.", "N", name="--edges", min=1)
+    ] = None,
+    faithfulness: Annotated[
+        float | None,
+        option("Without --edges, as few edges as reach this.", "SHARE", "0.9", min=0.0, max=1.0),
+    ] = None,
+    score: Annotated[
+        str | None, option("eap, eap_ig, noising, denoising or exact.", "NAME", "eap_ig")
+    ] = None,
+    steps: Annotated[int | None, option("Of eap_ig.", "N", "5", min=1)] = None,
+    rule: Annotated[
+        str | None, option("How edges are chosen: top, greedy or pruned.", "NAME", "pruned")
+    ] = None,
+    baseline: Annotated[
+        str | None,
+        option("What cut edges carry: corrupted, zero or mean.", "NAME", "corrupted"),
+    ] = None,
+    by_position: Annotated[
+        bool, option("Tell positions apart: an edge is named 3.3→logits@5.", name="--by-position")
+    ] = False,
+    by_expert: Annotated[
+        bool, option("Tell the experts of a layer apart, as 2.e5.", name="--by-expert")
+    ] = False,
+    form: Annotated[
+        str | None, option("Write json, csv, graphml or dot.", "NAME", name="--format")
+    ] = None,
+    out: Annotated[Path, option("The file for --format.", "FILE")] = Path("-"),
+    save_pairs: Annotated[Path | None, option("Write the pairs of the task.", "FILE")] = None,
+    force: Force = False,
+    device: Device = None,
+    models_dir: ModelsDir = None,
+) -> None:
+    """Find the few edges of a model that do a task, and measure their own run.
+
+    Edges lead from what a part writes to what a part reads. They are scored on one half of the
+    pairs, and the run of the circuit is measured on the other half.
+    """
+    if model is None:
+        list_tasks()
+        return
+    from pydantic import ValidationError
+
+    from headlight.circuits.files import FORMATS, written
+    from headlight.circuits.find import compute
+    from headlight.errors import Problem
+    from headlight.models.registry import registry_of
+    from headlight.schemas.circuits import CircuitRequest
+
+    settings = settings_with_models(device=device, models_dir=models_dir, **chosen_models([model]))
+    if task is None:
+        raise UsageError("name a --task, or a file of pairs; without MODEL they are listed")
+    members = {
+        "n_pairs": n_pairs,
+        "n_edges": n_edges,
+        "faithfulness": faithfulness,
+        "score": score,
+        "steps": steps,
+        "rule": rule,
+        "baseline": baseline,
+        "by_position": by_position or None,
+        "by_expert": by_expert or None,
+    }
+    options = {name: value for name, value in members.items() if value is not None}
+    if form is not None and form not in FORMATS:
+        raise UsageError(f"there is no format {form!r}; there are {', '.join(FORMATS)}")
+    if out != STANDARD_OUTPUT and form is None:
+        raise UsageError("--out is the file for --format; add it")
+    for path in (out, save_pairs or STANDARD_OUTPUT):
+        check(path, is_forced=force)
+    try:
+        request = CircuitRequest.model_validate({**_source(task), **options})
+    except ValidationError as error:
+        first = error.errors()[0]
+        named = ".".join(map(str, first["loc"]))
+        raise UsageError(f"{OPTIONS.get(named, named)}: {first['msg']}") from error
+    registry = registry_of(settings)
+    try:
+        answer = compute(request, registry.checkpoint(settings.default_model))
+    except Problem as problem:
+        raise ValueError(problem.detail) from problem
+    if save_pairs is not None:
+        with writing(save_pairs, is_forced=force) as file:
+            for pair in answer.pairs:
+                file.write(pair.model_dump_json(exclude_none=True).encode() + b"\n")
+    if form is None:
+        print_circuit(answer)
+        return
+    with writing(out, is_forced=force) as file:
+        file.write(written(answer, form).encode())
 
 
 def list_tasks() -> None:
@@ -26,68 +145,6 @@ def list_tasks() -> None:
     for name, rule in described():
         table.add_row(name, rule)
     show(table)
-
-
-def find(
-    model: str,
-    task: str,
-    options: dict[str, Any],
-    settings: Settings,
-    *,
-    form: str | None,
-    out: Path,
-    force: bool,
-    pairs_out: Path | None,
-) -> None:
-    """Find a circuit and print it, or write it to a file.
-
-    Args:
-        model: an id or a folder.
-        task: the name of a task that ships, or a file of pairs.
-        options: members of a `CircuitRequest`.
-        settings: where models are.
-        form: of `FORMATS`; None: a table is printed.
-        out: the file.
-        force: whether it may be replaced.
-        pairs_out: a file for the pairs of the task.
-
-    Raises:
-        UsageError: an option is wrong.
-        ValueError: the file holds no pairs.
-        Problem: the model is unknown or has no graph.
-    """
-    from pydantic import ValidationError
-
-    from headlight.circuits.find import compute
-    from headlight.errors import Problem
-    from headlight.models.registry import registry_of
-
-    if form is not None and form not in FORMATS:
-        raise UsageError(f"there is no format {form!r}; there are {', '.join(FORMATS)}")
-    if out != STANDARD_OUTPUT and form is None:
-        raise UsageError("--out is the file for --format; add it")
-    for path in (out, pairs_out or STANDARD_OUTPUT):
-        check(path, is_forced=force)
-    try:
-        request = CircuitRequest.model_validate({**_source(task), **options})
-    except ValidationError as error:
-        first = error.errors()[0]
-        named = ".".join(map(str, first["loc"]))
-        raise UsageError(f"{OPTIONS.get(named, named)}: {first['msg']}") from error
-    registry = registry_of(settings)
-    try:
-        answer = compute(request, registry.checkpoint(model))
-    except Problem as problem:
-        raise ValueError(problem.detail) from problem
-    if pairs_out is not None:
-        with writing(pairs_out, is_forced=force) as file:
-            for pair in answer.pairs:
-                file.write(pair.model_dump_json(exclude_none=True).encode() + b"\n")
-    if form is None:
-        print_circuit(answer)
-        return
-    with writing(out, is_forced=force) as file:
-        file.write(written(answer, form).encode())
 
 
 def _source(task: str) -> dict[str, Any]:

@@ -10,29 +10,23 @@ import time
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from headlight.commands.output import console
 from headlight.commands.parsing import (
-    Command,
-    Group,
+    Commands,
     chosen_models,
     option,
-    reporting_errors,
     settings_with_models,
 )
 
 WAIT_SECONDS = 0.5
 
-cluster = typer.Typer(
+app = Commands(
     name="cluster",
-    cls=Group,
     help="Serve from several processes or machines, as replicas behind one address.",
-    no_args_is_help=True,
 )
 
 
-@cluster.command(cls=Command)
+@app.command()
 def serve(
     host: Annotated[
         str, option("Address to listen on; 0.0.0.0 for every address of this machine.", "ADDRESS")
@@ -66,18 +60,17 @@ def serve(
     settings = settings_with_models(
         host=host, port=port, models_dir=models_dir, **chosen_models(default_model)
     )
-    with reporting_errors():
-        from headlight.cluster import Arguments
+    from headlight.cluster import Arguments
 
-        arguments = Arguments(
-            replicas=replicas,
-            max_replicas=max_replicas,
-            requests_per_replica=requests,
-            cpus=cpus,
-            gpus=gpus,
-            settings=_variables(settings.answering_to(host)),
-        )
-        run(arguments, host, port)
+    arguments = Arguments(
+        replicas=replicas,
+        max_replicas=max_replicas,
+        requests_per_replica=requests,
+        cpus=cpus,
+        gpus=gpus,
+        settings=_variables(settings.answering_to(host)),
+    )
+    run(arguments, host, port)
 
 
 def _variables(settings: Any) -> dict[str, str]:

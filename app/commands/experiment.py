@@ -1,4 +1,4 @@
-"""The work of `headlight experiment`: run it here, print its result as a table, JSON or CSV.
+"""`headlight experiment`: run it here, print its result as a table, JSON or CSV.
 
 The CSV has one line for each number, with a column for every axis of the result:
 
@@ -9,6 +9,8 @@ An axis has the value that the array of its name holds, or else the index; an ax
 does not have is empty. A text that a spreadsheet would read as a formula has a tab before it.
 """
 
+from __future__ import annotations
+
 import csv
 import json
 import time
@@ -16,28 +18,64 @@ from collections.abc import Iterator, Sequence
 from io import StringIO
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
-from pydantic import ValidationError
+import typer
 from rich.padding import Padding
 from rich.table import Column, Table
 from rich.text import Text
 
+from headlight.commands.options import AsJson
 from headlight.commands.output import STANDARD_OUTPUT, check, notes, show, text_cell, writing
-from headlight.commands.parsing import UsageError, error_lines
-from headlight.model.experiments.experiment import (
-    Experiment,
-    Frame,
-    Parameters,
-    TooCostly,
-    collect,
-)
-from headlight.model.experiments.registry import EXPERIMENTS
+from headlight.commands.parsing import Commands, UsageError, error_lines, option
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from headlight.model.experiments.experiment import Experiment, Frame, Parameters
+
+app = Commands()
+
+
+@app.command()
+def experiment(
+    name: Annotated[
+        str | None,
+        typer.Argument(help="The experiment; without it all are listed.", metavar="NAME"),
+    ] = None,
+    assignments: Annotated[
+        list[str] | None,
+        option(
+            "Change a parameter: length=80, positional=rotary; repeat it for more.",
+            "NAME=VALUE",
+            name="--set",
+        ),
+    ] = None,
+    describe: Annotated[
+        bool, option("Print its parameters, their limits, and what to see.", name="--describe")
+    ] = False,
+    as_json: AsJson = False,
+    as_csv: Annotated[
+        bool, option("Print a table with one line for each number.", name="--csv")
+    ] = False,
+    out: Annotated[Path, option("The file for --json or --csv.", "FILE")] = Path("-"),
+    force: Annotated[bool, option("Replace an existing file.", name="--force")] = False,
+) -> None:
+    """Run an experiment: a small computation that shows one mechanism."""
+    if name is None:
+        list_experiments()
+    elif describe:
+        describe_experiment(name)
+    else:
+        run_experiment(
+            name, assignments or [], as_json=as_json, as_csv=as_csv, out=out, force=force
+        )
 
 
 def list_experiments() -> None:
     """Print the name and the title of every experiment."""
+    from headlight.model.experiments.registry import EXPERIMENTS
+
     table = Table(Column("name", no_wrap=True), "title", box=None, pad_edge=False)
     for experiment in EXPERIMENTS.values():
         table.add_row(experiment.id, experiment.title)
@@ -81,6 +119,8 @@ def run_experiment(
         UsageError: an option is wrong.
         OSError, ValueError: the file cannot be written.
     """
+    from headlight.model.experiments.experiment import collect
+
     if as_json and as_csv:
         raise UsageError("choose one of --json and --csv")
     if out != STANDARD_OUTPUT and not (as_json or as_csv):
@@ -124,6 +164,8 @@ def csv_lines(result: Frame) -> Iterator[str]:
 
 
 def _find(name: str) -> Experiment:
+    from headlight.model.experiments.registry import EXPERIMENTS
+
     if name not in EXPERIMENTS:
         raise UsageError(f"there is no experiment {name!r}; there are {', '.join(EXPERIMENTS)}")
     return EXPERIMENTS[name]
@@ -131,6 +173,10 @@ def _find(name: str) -> Experiment:
 
 def _parameters(experiment: Experiment, assignments: Sequence[str]) -> Parameters:
     """Return the parameters of ``NAME=VALUE`` assignments, whose values are JSON or plain text."""
+    from pydantic import ValidationError
+
+    from headlight.model.experiments.experiment import TooCostly
+
     values: dict[str, Any] = {}
     for assignment in assignments:
         parameter, sign, text = assignment.partition("=")

@@ -1,25 +1,34 @@
-"""The work of `headlight models`, `limits` and `settings`: lists for people or as JSON.
+"""`headlight models`, `limits` and `settings`: lists for people or as JSON."""
 
-Their options are in `app/cli.py`.
-"""
+from __future__ import annotations
 
 import json
 import logging
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import typer
 from rich.padding import Padding
 from rich.table import Column, Table
 from rich.text import Text
 
+from headlight.commands.options import AsJson, ModelsDir
 from headlight.commands.output import show
-from headlight.model.served.protocol import NO_LIMIT
-from headlight.models.registry import Registry, registry_of
-from headlight.settings import Settings, limits_of, variable_of
+from headlight.commands.parsing import Commands, settings_of, settings_with_models
+
+if TYPE_CHECKING:
+    from headlight.settings import Settings
+
+app = Commands()
 
 
-def write_models(settings: Settings) -> None:
-    """Print a table of the models, and every folder that cannot be used with the reason."""
+@app.command()
+def models(models_dir: ModelsDir = None) -> None:
+    """List the available models."""
+    from headlight.model.served.protocol import NO_LIMIT
+    from headlight.models.registry import Registry, registry_of
+
+    settings = settings_with_models(models_dir=models_dir)
     # The reasons come below the table; without a handler the log would print them as well.
     logging.getLogger(Registry.__module__).addHandler(logging.NullHandler())
     registry = registry_of(settings)
@@ -48,14 +57,19 @@ def _in_millions(count: int) -> str:
     return f"{count / 1e6:.1f} M" if count >= 100_000 else f"{count / 1e6:.2g} M"
 
 
-def write_limits(settings: Settings, *, as_json: bool) -> None:
-    """Print every limit, as a list or as the answer of `GET /api/v1/limits`."""
+@app.command()
+def limits(models_dir: ModelsDir = None, as_json: AsJson = False) -> None:
+    """List the limits of a server started here, with the reason and the variable of each."""
+    from headlight.models.registry import registry_of
+    from headlight.settings import limits_of
+
+    settings = settings_with_models(models_dir=models_dir)
     registry = registry_of(settings)
-    limits = limits_of(settings, registry.max_tokens, registry.memory.limit)
+    known = limits_of(settings, registry.max_tokens, registry.memory.limit)
     if as_json:
-        _write_json({name: asdict(limit) for name, limit in limits.items()})
+        _write_json({name: asdict(limit) for name, limit in known.items()})
         return
-    for name, limit in limits.items():
+    for name, limit in known.items():
         facts = " · ".join((limit.refusal or "not an error", limit.env or "fixed"))
         if isinstance(limit.value, dict):
             by_model = [f"{model}: {value:,} {limit.unit}" for model, value in limit.value.items()]
@@ -64,8 +78,12 @@ def write_limits(settings: Settings, *, as_json: bool) -> None:
             _write_entry(f"{name}  {limit.value:,} {limit.unit}", facts, limit.reason)
 
 
-def write_settings(settings: Settings, *, as_json: bool) -> None:
-    """Print every setting that is not a limit; the values of API keys are masked."""
+@app.command("settings")
+def settings_command(as_json: AsJson = False) -> None:
+    """List the other settings of a server started here: variable, value and description."""
+    from headlight.settings import variable_of
+
+    settings = settings_of()
     limits = settings.limits()
     fields = {
         name: field.description or ""
@@ -97,7 +115,7 @@ def _write_json(value: object) -> None:
 
 
 def _written(settings: Settings, name: str) -> str:
-    """Return a setting's value as its environment variable has it."""
+    """Return a setting's value as its environment variable has it; API keys are masked."""
     value = getattr(settings, name)
     if name == "api_keys":
         return f"({len(value)}, not shown)" if value else "(none)"

@@ -1,6 +1,8 @@
 """Parse command lines: options with their help, the settings they make, usage errors.
 
-The options themselves are in `app/cli.py`.
+A command is a function in a module of `headlight.commands` that has a `Commands` named ``app``; the
+function holds its options, and imports PyTorch and the rest of its work when it runs, so that
+`headlight --help` does not wait for them.
 
 A usage error ends a command with exit code 2, as Click's own do; any other failure with 1. A wrong
 setting or option is reported with its name, its value and the rule:
@@ -17,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from headlight.settings import Settings
 
 USAGE_ERROR = 2
+Function = TypeVar("Function", bound=Callable[..., Any])
 DERIVED: dict[str, Callable[[], str]] = {}
 """Functions that make lists for the help from the code, by the mark that each list replaces."""
 
@@ -43,6 +46,7 @@ class Command(TyperCommand):
 
     Flags and free arguments show no type, the lines of a paragraph are joined, and pydantic's
     errors have the words of the API. A mark of `DERIVED` in the help is replaced by what is made.
+    Errors of the function end the command (`reporting_errors`).
     """
 
     def __init__(self, name: str | None, **options: Any) -> None:
@@ -61,6 +65,11 @@ class Command(TyperCommand):
     def get_params(self, ctx: Any) -> Any:
         """Return the parameters, `--help` included."""
         return _without_types(super().get_params(ctx))
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command, and report its errors."""
+        with reporting_errors():
+            return super().invoke(ctx)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments."""
@@ -98,6 +107,19 @@ class Group(TyperGroup):
     def get_params(self, ctx: Any) -> Any:
         """Return the parameters, `--help` included."""
         return _without_types(super().get_params(ctx))
+
+
+class Commands(typer.Typer):
+    """The commands of one module, or with a name a group of them."""
+
+    def __init__(self, name: str | None = None, **options: Any) -> None:
+        super().__init__(name=name, cls=Group, no_args_is_help=True, **options)
+
+    def command(
+        self, name: str | None = None, *, cls: Any = None, **options: Any
+    ) -> Callable[[Function], Function]:
+        """Return a decorator that adds a function as a `Command`."""
+        return super().command(name, cls=cls or Command, **options)
 
 
 def option(
@@ -145,6 +167,19 @@ def reporting_errors() -> Iterator[None]:
     except (ValueError, OSError, ImportError) as error:
         is_missing = isinstance(error.__cause__ or error, FileNotFoundError)
         fail(in_words(error), code=USAGE_ERROR if is_missing or _is_of_corpus(error) else 1)
+
+
+@contextmanager
+def usage_errors() -> Iterator[None]:
+    """Turn a ValueError of the block into a `UsageError`, unless a file is at fault."""
+    try:
+        yield
+    except ValueError as error:
+        from headlight.model.checkpoint.files import CheckpointError
+
+        if isinstance(error, CheckpointError) or _is_of_corpus(error):
+            raise
+        raise UsageError(str(error)) from error
 
 
 def _is_of_corpus(error: Exception) -> bool:

@@ -9,7 +9,7 @@ import json
 import os
 from pathlib import Path
 
-from headlight.lab.commands.evaluate import measured_profile
+from headlight.lab.commands.evaluation import measured_profile
 from headlight.model.device import choose_device
 
 NICE = 10

@@ -4,34 +4,54 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+import typer
+
+from headlight.commands.options import ModelsDir
 from headlight.commands.output import notes
-from headlight.commands.parsing import UsageError
-from headlight.settings import Settings
+from headlight.commands.parsing import Commands, UsageError, option, settings_with_models
 
 if TYPE_CHECKING:
+    from headlight.settings import Settings
     from headlight.site.answers import Reading
+
+app = Commands()
 
 MOST_TEXT_BYTES = 1_000_000
 MOST_TEXTS = 500
 ADDRESS = re.compile(r"https?://[^\s/?#]+[^\s?#]*")
 
 
-def run_site(
-    out: Path, chapters: list[Path], texts: Path | None, server: str, settings: Settings
+@app.command()
+def site(
+    out: Annotated[Path, typer.Argument(help="The folder to write.", metavar="OUT")],
+    chapters: Annotated[
+        list[Path] | None,
+        option("A chapter's file, or a folder of them; repeat it for more.", "PATH"),
+    ] = None,
+    texts: Annotated[
+        Path | None,
+        option("More texts, one on each line: a model and a tab may come before it.", "FILE"),
+    ] = None,
+    server: Annotated[
+        str, option("The address of a server that reads what the site does not hold.", "URL")
+    ] = "",
+    models_dir: ModelsDir = None,
 ) -> None:
-    """Write a site and print its size.
+    """Write the pages as files for any static host; they open from a disk, too.
 
-    Raises:
-        UsageError: an option is wrong.
-        ValueError, OSError: the site cannot be written.
+    The site holds the examples of every model, the chapters, and the experiments with a few
+    settings each. Their answers are computed now, which takes some minutes.
     """
     from headlight.site.folder import Plan, write_site
 
+    settings = settings_with_models(models_dir=models_dir)
     if server and not ADDRESS.fullmatch(server):
         raise UsageError(f"--server: {server!r} is no address; write it as https://example.org")
-    plan = Plan(chapters=chapters, texts=_texts(texts, settings) if texts else (), server=server)
+    plan = Plan(
+        chapters=chapters or [], texts=_texts(texts, settings) if texts else (), server=server
+    )
 
     def tell(what: str) -> None:
         notes.print(what, markup=False, soft_wrap=True)

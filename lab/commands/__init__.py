@@ -1,1 +1,11 @@
-"""The work of the commands that train and evaluate models and clean text."""
+"""The commands that train, evaluate and quantize models and clean text.
+
+`headlight` finds them by the entry point of this package, and runs without them.
+"""
+
+from headlight.commands.parsing import Commands
+from headlight.lab.commands import comparisons, data, evaluate, quantize, runs, train
+
+app = Commands()
+for _module in (train, runs, comparisons, evaluate, quantize, data):
+    app.add_typer(_module.app)

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from headlight.commands.output import check, console, notes, writing
-from headlight.commands.parsing import Command, Group, UsageError, option, reporting_errors
-from headlight.lab.commands.synthesis import add_to as add_synthesis
+from headlight.commands.parsing import Commands, UsageError, option
+from headlight.lab.commands import synthesis
 
 if TYPE_CHECKING:
     from headlight.lab.data.deduplication import Deduplicator
@@ -30,14 +30,8 @@ if TYPE_CHECKING:
     from headlight.lab.data.quality import Classifier
     from headlight.lab.data.report import Cleaning
 
-data = typer.Typer(
-    name="data",
-    cls=Group,
-    help="Clean a corpus before training, and report on what is in it.",
-    no_args_is_help=True,
-)
-
-add_synthesis(data)
+app = Commands(name="data", help="Clean a corpus before training, and report on what is in it.")
+app.add_typer(synthesis.app)
 
 KEPT, DROPPED, TOPICS = "kept.jsonl", "dropped.jsonl", "topics.jsonl"
 CLASSIFIER, CARD = "classifier.json", "classifier.md"
@@ -107,7 +101,7 @@ Repair = Annotated[
 ]
 
 
-@data.command(cls=Command)
+@app.command()
 def dedup(
     corpus: Corpus,
     out: Out,
@@ -123,15 +117,14 @@ def dedup(
     MinHash over character 5-grams with 128 permutations finds candidates; each is verified by its
     exact Jaccard similarity. The index of the documents lies in a temporary file, not in memory.
     """
-    with reporting_errors():
-        from headlight.lab.data.report import Cleaning
+    from headlight.lab.data.report import Cleaning
 
-        cleaning = Cleaning(_deduplicator(threshold, seed), seed=seed, n_threads=_cores(threads))
-        with _folder(out, [KEPT, DROPPED, REPORT, PAGE], is_forced=force):
-            _write_report(out, _clean(cleaning, _Source(corpus, by, strict), out))
+    cleaning = Cleaning(_deduplicator(threshold, seed), seed=seed, n_threads=_cores(threads))
+    with _folder(out, [KEPT, DROPPED, REPORT, PAGE], is_forced=force):
+        _write_report(out, _clean(cleaning, _Source(corpus, by, strict), out))
 
 
-@data.command(cls=Command)
+@app.command()
 def quality(
     out: Out,
     corpus: Annotated[
@@ -172,29 +165,28 @@ def quality(
     documents with --labelled, or --good and --bad: a fifth of them is held out to measure it.
     """
     examples = [*(good or ()), *(bad or ()), *(labelled or ())]
-    with reporting_errors():
-        if classifier and examples:
-            raise UsageError("--classifier excludes --good, --bad and --labelled")
-        if not (corpus or examples):
-            raise UsageError("name a corpus to judge, or --good or --labelled to train on")
-        from headlight.lab.data.quality import SHIPPED, read_classifier
-        from headlight.lab.data.report import Cleaning
+    if classifier and examples:
+        raise UsageError("--classifier excludes --good, --bad and --labelled")
+    if not (corpus or examples):
+        raise UsageError("name a corpus to judge, or --good or --labelled to train on")
+    from headlight.lab.data.quality import SHIPPED, read_classifier
+    from headlight.lab.data.report import Cleaning
 
-        names = [*([KEPT, DROPPED] if corpus else ()), *([CLASSIFIER, CARD] if examples else ())]
-        known = None if examples else read_classifier(classifier or SHIPPED)
-        with _folder(out, [*names, REPORT, PAGE], is_forced=force):
-            trained = known or _train(good or [], bad or [], labelled or [], by, seed)
-            if examples:
-                for name, text in ((CLASSIFIER, trained.to_json()), (CARD, trained.to_card())):
-                    with writing(out / name, is_forced=True) as file:
-                        file.write(text.encode())
-            cleaning = Cleaning(None, trained, least_quality=least_quality, seed=seed)
-            source = _Source(corpus or [], by, strict)
-            figures = _clean(cleaning, source, out) if corpus else cleaning.to_dict()
-            _write_report(out, figures)
+    names = [*([KEPT, DROPPED] if corpus else ()), *([CLASSIFIER, CARD] if examples else ())]
+    known = None if examples else read_classifier(classifier or SHIPPED)
+    with _folder(out, [*names, REPORT, PAGE], is_forced=force):
+        trained = known or _train(good or [], bad or [], labelled or [], by, seed)
+        if examples:
+            for name, text in ((CLASSIFIER, trained.to_json()), (CARD, trained.to_card())):
+                with writing(out / name, is_forced=True) as file:
+                    file.write(text.encode())
+        cleaning = Cleaning(None, trained, least_quality=least_quality, seed=seed)
+        source = _Source(corpus or [], by, strict)
+        figures = _clean(cleaning, source, out) if corpus else cleaning.to_dict()
+        _write_report(out, figures)
 
 
-@data.command(cls=Command)
+@app.command()
 def topics(
     corpus: Corpus,
     out: Out,
@@ -210,16 +202,15 @@ def topics(
     topics.jsonl has a line for each document: its topics with more than a tenth of it, and how
     even its mixture is, from 0 to 1.
     """
-    with reporting_errors():
-        from headlight.lab.data.documents import size_of
+    from headlight.lab.data.documents import size_of
 
-        size_of([*corpus, *(against or ())])
-        sources = [_Source(files, by, strict) for files in (corpus, against) if files]
-        with _folder(out, [TOPICS, REPORT, PAGE], is_forced=force):
-            _write_report(out, sources[0].figures() | _study(sources, out, n_topics, seed))
+    size_of([*corpus, *(against or ())])
+    sources = [_Source(files, by, strict) for files in (corpus, against) if files]
+    with _folder(out, [TOPICS, REPORT, PAGE], is_forced=force):
+        _write_report(out, sources[0].figures() | _study(sources, out, n_topics, seed))
 
 
-@data.command(cls=Command)
+@app.command()
 def report(
     corpus: Corpus,
     out: Out,
@@ -251,34 +242,33 @@ def report(
     What cannot be read is left out with its reason. Topics are those of the documents that are
     kept. Open report.html in a browser; it needs no network.
     """
-    with reporting_errors():
-        from headlight.lab.data.documents import size_of
-        from headlight.lab.data.quality import SHIPPED, read_classifier
-        from headlight.lab.data.report import Cleaning
-        from headlight.lab.data.topics import TooLittleText
+    from headlight.lab.data.documents import size_of
+    from headlight.lab.data.quality import SHIPPED, read_classifier
+    from headlight.lab.data.report import Cleaning
+    from headlight.lab.data.topics import TooLittleText
 
-        size_of([*corpus, *(against or ())])
-        cards = [_card_of(model) for model in card or ()]
-        cleaning = Cleaning(
-            _deduplicator(threshold, seed),
-            read_classifier(classifier or SHIPPED),
-            least_quality=least_quality,
-            seed=seed,
-            n_threads=_cores(threads),
-            filters=_filters(language, unwanted, is_spam_dropped=spam),
-        )
-        with _folder(out, [KEPT, DROPPED, TOPICS, REPORT, PAGE], is_forced=force):
-            figures = _clean(cleaning, _Source(corpus, by, strict, repair), out)
-            compared = [_Source(files, by, strict) for files in ([out / KEPT], against) if files]
-            try:
-                if not figures["after"]["documents"]:
-                    raise TooLittleText("every document was dropped")
-                figures |= _study(compared, out, n_topics, seed)
-            except TooLittleText as error:  # the other parts are written
-                notes.print(f"no topics: {error}", markup=False, soft_wrap=True)
-            _write_report(out, figures)
-        for path in cards:
-            _write_card(path, figures)
+    size_of([*corpus, *(against or ())])
+    cards = [_card_of(model) for model in card or ()]
+    cleaning = Cleaning(
+        _deduplicator(threshold, seed),
+        read_classifier(classifier or SHIPPED),
+        least_quality=least_quality,
+        seed=seed,
+        n_threads=_cores(threads),
+        filters=_filters(language, unwanted, is_spam_dropped=spam),
+    )
+    with _folder(out, [KEPT, DROPPED, TOPICS, REPORT, PAGE], is_forced=force):
+        figures = _clean(cleaning, _Source(corpus, by, strict, repair), out)
+        compared = [_Source(files, by, strict) for files in ([out / KEPT], against) if files]
+        try:
+            if not figures["after"]["documents"]:
+                raise TooLittleText("every document was dropped")
+            figures |= _study(compared, out, n_topics, seed)
+        except TooLittleText as error:  # the other parts are written
+            notes.print(f"no topics: {error}", markup=False, soft_wrap=True)
+        _write_report(out, figures)
+    for path in cards:
+        _write_card(path, figures)
 
 
 # --- steps ----------------------------------------------------------------------------------------

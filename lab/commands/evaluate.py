@@ -1,384 +1,101 @@
-"""The work of `headlight evaluate` and `quantize`: figures on a card, a copy with fewer bits.
-
-With --heads, `headlight evaluate` writes a profile of every head. The options are in `app/cli.py`.
-"""
+"""`headlight evaluate`: figures on a card, or with --heads a profile of every head."""
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-import torch
-from rich.table import Column, Table
-from rich.text import Text
+import typer
 
-from headlight.commands.output import console, show
-from headlight.commands.parsing import UsageError
-from headlight.lab.commands.errors import usage_errors
-from headlight.lab.evaluation.calibration import calibrated
-from headlight.lab.evaluation.calibration import evaluate as evaluate_calibrated
-from headlight.lab.evaluation.figures import (
-    SAMPLE,
-    figures_of,
-    joined,
-    measure,
-    measure_bits,
-    measure_expert_tokens,
-    rounded,
+from headlight.commands.options import Device, Files, ModelsDir
+from headlight.commands.parsing import (
+    Commands,
+    UsageError,
+    option,
+    settings_with_models,
 )
-from headlight.lab.evaluation.word_alignment import ENGLISH_FRENCH_GOLD, read_gold
-from headlight.lab.figures import Evidence
-from headlight.model.checkpoint.card import ModelCard, flatten, read_card, write_card
-from headlight.model.checkpoint.checkpoint import (
-    find_model,
-    load,
-    load_checkpoint,
-    save,
-    write_atomically,
-)
-from headlight.model.checkpoint.difference import Difference
-from headlight.model.checkpoint.files import CARD, WEIGHTS, CheckpointError
-from headlight.model.checkpoint.run_curves import CURVES
-from headlight.model.corpus import (
-    SentencePair,
-    read_documents,
-    read_pairs,
-)
-from headlight.model.device import choose_device
-from headlight.model.foreign import is_foreign
-from headlight.model.profiles.measure import profile_heads
-from headlight.model.profiles.profile import HEADS, head_labels, to_json
-from headlight.model.quantization.affine import (
-    Activations,
-    Granularity,
-    Quantized,
-    StoredQuantization,
-    UnknownPart,
-)
-from headlight.model.served.protocol import Served
-from headlight.model.served.transformer import Checkpoint
 
-BITS = "quantization"  # the figures on a card that --bits measures
+app = Commands()
 
 
-def evaluate_model(
-    model: str,
-    evidence: Evidence,
-    device: str,
-    models_dir: Path | None,
-    bits: Sequence[int],
-    calibration: Sequence[Path] = (),
-) -> dict[str, Any]:
-    """Measure a model, given its id or its folder, and write the figures to its card.
-
-    Figures that need other evidence stay on the card: without any, only those on the project's own
-    texts change. With `bits` the model is measured in fewer bits, and only those figures change;
-    those of other bits stay if they were measured on the same text.
-
-    Raises:
-        UsageError: the model or the device is unknown, or the model takes no such evidence.
-        ValueError: the folder or a file is unusable.
-        ImportError: a library that a figure needs is not installed.
-    """
-    folder, place = _find(model, models_dir, device)
-    if is_foreign(folder):
-        raise UsageError(
-            f"'{model}' is a checkpoint of Transformers; only its heads are measured: add --heads"
-        )
-    checkpoint = load_checkpoint(folder, device=place)
-    card = checkpoint.description.card
-    if bits:
-        with usage_errors():
-            measured = measure_bits(checkpoint, evidence, bits)
-            if calibration:
-                _, measure_quality = figures_of(checkpoint).quality(evidence.text)
-                read = read_documents(calibration)
-                by_gptq = evaluate_calibrated(checkpoint, measure_quality, bits, read)
-                measured |= rounded(by_gptq) | {"calibration": [path.name for path in calibration]}
-            figures = {BITS: measured}
-        show(_figures_table(figures, checkpoint.id))
-        known = card.metrics.get(BITS, {})
-        if known.get("text") == figures[BITS]["text"]:  # else the figures do not compare
-            figures[BITS] = {**known, **figures[BITS]}
-        renewed = replace(card, metrics={**card.metrics, **figures})
-        write_atomically(folder / CARD, lambda path: write_card(path, renewed))
-        return figures
-    with usage_errors():
-        figures = measure(checkpoint, evidence)
-        expert_tokens = measure_expert_tokens(checkpoint, evidence) or card.expert_tokens
-    show(_figures_table(figures, checkpoint.id))
-    if expert_tokens is not card.expert_tokens:
-        show(_experts_table(expert_tokens, checkpoint.id))
-    if evidence == Evidence():
-        known = card.training.get("evaluation")
-        console.print(
-            "measured on the project's own texts; name held-out text with --text for the rest"
-            + (f"; the figures on the card come from: {known}" if known else ""),
-            markup=False,
-        )
-    figures = joined(card.metrics, figures, evidence)
-    figures |= {BITS: card.metrics[BITS]} if BITS in card.metrics else {}
-    renewed = replace(card, metrics=figures, expert_tokens=expert_tokens)
-    write_atomically(folder / CARD, lambda path: write_card(path, renewed))
-    return figures
-
-
-def _find(model: str, models_dir: Path | None, device: str) -> tuple[Path, torch.device]:
-    """Return the folder of a model, and the device to measure it on."""
-    try:
-        folder = find_model(model, models_dir)
-    except CheckpointError as error:
-        raise UsageError(str(error)) from error
-    with usage_errors():
-        return folder, choose_device(device)
-
-
-def _experts_table(expert_tokens: Mapping[str, Any], title: str) -> Table:
-    table = Table("layer", "expert", "of all tokens", "most of all", title=title)
-    for layer, experts in expert_tokens["layers"].items():
-        for number, expert in enumerate(experts):
-            texts = " ".join(repr(token["text"]) for token in expert["tokens"])
-            table.add_row(layer, str(number), f"{100 * expert['share']:.1f} %", Text(texts))
-    return table
-
-
-def _figures_table(figures: Mapping[str, Any], title: str) -> Table:
-    table = Table(Column("figure", overflow="fold"), "value", title=title)
-    for name, value in flatten(figures):
-        table.add_row(name, str(value))
-    return table
-
-
-def profile_model(
-    model: str,
-    text: Sequence[Path],
-    n_sentences: int,
-    device: str,
-    models_dir: Path | None,
-) -> dict[str, Any]:
-    """Measure every head of a model; write the profile next to it, and a summary on its card.
-
-    Without `text`, the project's own sample is read, unless the recipe has other texts. A model
-    without a card gets none.
-
-    Raises:
-        UsageError: the model or the device is unknown.
-        ValueError: the folder or a file is unusable.
-    """
-    folder, place = _find(model, models_dir, device)
-    profile = measured_profile(folder, place, text, n_sentences)
-    show(_table(profile, folder.name))
-    return profile
-
-
-def measured_profile(
-    folder: Path,
-    device: torch.device,
-    text: Sequence[Path],
-    n_sentences: int,
-    on_progress: Callable[[float], object] = lambda _: None,
-) -> dict[str, Any]:
-    """Measure every head of the model in a folder, as `profile_model`, and print nothing.
-
-    Args:
-        folder: of the model, where the profile is written.
-        device: to measure it on.
-        text: files; none: the project's own sample, or the texts of the recipe.
-        n_sentences: the number of sentences to read.
-        on_progress: called with the share that is done, unless the recipe has other texts.
-
-    Raises:
-        UsageError: the recipe takes no files.
-        ValueError: the folder or a file is unusable.
-        OSError: the folder cannot be written.
-    """
-    checkpoint = load(folder, device=device)
-    with usage_errors():
-        by_recipe = (
-            figures_of(checkpoint).heads(checkpoint, text, n_sentences)
-            if isinstance(checkpoint, Checkpoint)
-            else None
-        )
-    if by_recipe is not None:
-        names, head_profile = by_recipe
-    else:
-        names = [path.name for path in text] or ["the project's own texts"]
-        head_profile = profile_heads(
-            checkpoint,
-            _documents(checkpoint, text),
-            n_sentences=n_sentences,
-            on_progress=on_progress,
-        )
-    profile: dict[str, Any] = {"text": names, **rounded(head_profile)}
-    write_atomically(folder / HEADS, lambda path: path.write_text(to_json(profile), "utf-8"))
-    if (folder / CARD).exists():
-        renewed = replace(read_card(folder / CARD), heads=summary_of(profile))
-        write_atomically(folder / CARD, lambda path: write_card(path, renewed))
-    return profile
-
-
-def _documents(checkpoint: Served, text: Sequence[Path]) -> Sequence[str | SentencePair]:
-    if checkpoint.config.kind != "encoder-decoder":
-        return read_documents(text or [SAMPLE])
-    if text:
-        return read_pairs(text)
-    gold = read_gold(ENGLISH_FRENCH_GOLD)
-    return [pair.sentences for pair in gold]
-
-
-def summary_of(profile: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the labels with their scores and the cost of each head, for a card."""
-    labels = head_labels(profile)
-    return {
-        "text": profile["text"],
-        "sentences": profile["sentences"],
-        "bits_per_byte": profile["bits_per_byte"],
-        "attentions": {
-            path: [
-                {"labels": of_head, "cost": head["cost"]}
-                for of_head, head in zip(labels[path], heads, strict=True)
-            ]
-            for path, heads in profile["attentions"].items()
-        },
-    }
-
-
-def _table(profile: Mapping[str, Any], title: str) -> Table:
-    table = Table("attention", "head", "labels", "bits a byte without it", title=title)
-    for path, heads in summary_of(profile)["attentions"].items():
-        for number, head in enumerate(heads):
-            labels = ", ".join(f"{name} {score:.2f}" for name, score in head["labels"].items())
-            table.add_row(path, str(number), labels, f"{head['cost']:+.4f}")
-    return table
-
-
-def quantize_model(
-    model: str,
-    out: Path,
-    *,
-    models_dir: Path | None,
-    bits: int,
-    parts: tuple[str, ...],
-    per: Granularity,
-    activations: Activations,
-    base: str | None = None,
-    calibration: Sequence[Path] = (),
+@app.command()
+def evaluate(
+    model: Annotated[str, typer.Argument(help="A model's id, or its folder.", metavar="MODEL")],
+    text: Annotated[
+        Files,
+        option("Held-out text, or held-out pairs for a translator; repeat it for more.", "FILE"),
+    ] = None,
+    other: Annotated[
+        Files,
+        option(
+            "Held-out text of another kind, such as other authors'; repeat it for more.", "FILE"
+        ),
+    ] = None,
+    pairs: Annotated[
+        Path | None, option("Minimal pairs: JSON lines of paradigm, good and bad.", "FILE")
+    ] = None,
+    corpus: Annotated[
+        Files,
+        option(
+            "The training corpus, to count the tokens of each expert or to train the IBM "
+            "models; repeat it for more.",
+            "FILE",
+        ),
+    ] = None,
+    gold: Annotated[
+        Path | None,
+        option("A second word alignment to compare a translator's attention with.", "FILE"),
+    ] = None,
+    heads: Annotated[
+        bool, option("Measure every head on held-out sentences instead.", name="--heads")
+    ] = False,
+    sentences: Annotated[
+        int, option("The number of sentences for --heads.", "N", "1000", min=1)
+    ] = 1000,
+    bits: Annotated[
+        list[int] | None,
+        option(
+            "Measure the model with this many bits for each weight instead, and the model as it "
+            "is for comparison; repeat it for more.",
+            "N",
+            min=2,
+            max=8,
+        ),
+    ] = None,
+    calibration: Annotated[
+        Files,
+        option(
+            "With --bits: also round the linear layers by GPTQ on the first rows of this text; "
+            "repeat it for more.",
+            "FILE",
+        ),
+    ] = None,
+    device: Device = None,
+    models_dir: ModelsDir = None,
 ) -> None:
-    """Quantize a model, given its id or its folder, and write it to a new folder.
+    """Measure a model on unseen text and write the figures to its card.
 
-    With `base`, the copy is the difference from that model, and its card keeps the figures.
-
-    The card keeps the sources and examples, and loses the figures: those were of other weights.
-
-    Raises:
-        UsageError: the model is unknown, foreign or quantized already, `out` exists, or a setting
-            is not allowed.
-        ValueError: the model's folder is unusable, or a weight is not finite.
-        OSError: `out` cannot be written.
+    Without files, the model is measured on the texts that ship with the project. With --heads,
+    every head is measured, and its profile is written to heads.json next to the model.
     """
-    try:
-        folder = find_model(model, models_dir)
-        quantization = StoredQuantization(bits=bits, parts=parts, per=per, activations=activations)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
-    if out.exists() or out.is_symlink():
-        raise UsageError(f"{out} exists already; name a new folder with --out")
-    if is_foreign(folder):
-        raise UsageError(
-            f"'{model}' is a checkpoint of Transformers; only models of Headlight are quantized"
-        )
-    checkpoint = load_checkpoint(folder)
-    if (known := checkpoint.description.quantization) is not None:
-        raise UsageError(
-            f"'{model}' is quantized already, to {known.bits} bits; quantize the model it was made "
-            "from"
-        )
-    if base is not None:
-        if parts or calibration or per != "channel" or activations != "float":
-            raise UsageError("--base excludes --part, --per, --activations and --calibration")
-        _write_difference(checkpoint, folder, base, out, bits)
+    settings = settings_with_models(models_dir=models_dir)
+    from headlight.lab.commands.evaluation import evaluate_model, profile_model
+
+    device = device or settings.device
+    if heads:
+        if other or pairs or corpus or gold or bits or calibration:
+            raise UsageError("--heads takes only --text; leave the other options out")
+        profile_model(model, text or [], sentences, device, settings.own_models_dir)
         return
-    card = _card_of_copy(
-        checkpoint.description.card, checkpoint.id, out.resolve().name, quantization
-    )
-    try:
-        numbers: Mapping[str, Quantized] = {}
-        if calibration:
-            with usage_errors():
-                numbers, _ = calibrated(checkpoint, read_documents(calibration), quantization)
-        save(
-            out,
-            checkpoint.model,
-            checkpoint.tokenizer,
-            card,
-            quantization=quantization,
-            calibrated=numbers,
-        )
-    except UnknownPart as error:
-        raise UsageError(str(error)) from error
-    before, after = ((path / WEIGHTS).stat().st_size for path in (folder, out))
-    console.print(
-        f"{out}: {after:,} bytes of weights in place of {before:,}; "
-        f"`headlight evaluate {out}` measures it",
-        markup=False,
-        soft_wrap=True,
-    )
+    from headlight.lab.figures import Evidence
 
-
-def _write_difference(
-    checkpoint: Checkpoint, folder: Path, base: str, out: Path, bits: int
-) -> None:
-    """Write a model as its difference from another; card, heads and curves are copied."""
-    try:
-        other = load_checkpoint(find_model(base))
-    except CheckpointError as error:
-        raise UsageError(str(error)) from error
-    if other.tokenizer.to_json() != checkpoint.tokenizer.to_json():
-        raise UsageError(f"{base} has another tokenizer than {checkpoint.id}")
-    difference = Difference(base=other.id, revision=other.description.revision, bits=bits)
-    card = checkpoint.description.card
-    training = {**card.training, "difference_from": difference.to_dict()}
-    with usage_errors():
-        save(
-            out,
-            checkpoint.model,
-            checkpoint.tokenizer,
-            replace(card, training=training),
-            difference=difference,
-        )
-    for name in (HEADS, CURVES):
-        if (folder / name).exists():
-            shutil.copyfile(folder / name, out / name)
-    before, after = ((path / WEIGHTS).stat().st_size for path in (folder, out))
-    console.print(
-        f"{out}: {after:,} bytes of weights in place of {before:,}, read together with {base}; "
-        f"`headlight evaluate {out}` measures it",
-        markup=False,
-        soft_wrap=True,
+    evidence = Evidence(
+        text=tuple(text or ()),
+        other=tuple(other or ()),
+        corpus=tuple(corpus or ()),
+        minimal_pairs=pairs,
+        gold=gold,
     )
-
-
-def _card_of_copy(
-    card: ModelCard, source: str, title: str, quantization: StoredQuantization
-) -> ModelCard:
-    """Return the card of the quantized copy."""
-    what = "all matrices" if not quantization.parts else ", ".join(quantization.parts)
-    each = "row of a matrix" if quantization.per == "channel" else "matrix"
-    prose = (
-        f"# {title}\n\n`{source}` with {quantization.bits} bits for each weight of {what}, and a "
-        f"scale and zero point for each {each}; biases and norms are as they were."
-    )
-    if quantization.activations == "dynamic":
-        prose += " Linear layers round their inputs to 8 bits in each pass, too."
-    known = {name: card.training[name] for name in ("recipe",) if name in card.training}
-    return replace(
-        card,
-        title=f"{card.title}, {quantization.bits} bits",
-        training={**known, "quantized_from": source, "quantization": quantization.to_dict()},
-        metrics={},
-        expert_tokens={},
-        prose=prose,
-    )
+    if calibration and not bits:
+        raise UsageError("--calibration is for fewer bits; name them with --bits")
+    evaluate_model(model, evidence, device, settings.own_models_dir, bits or (), calibration or ())

@@ -1,215 +1,40 @@
-"""The work of `headlight runs`: training runs next to each other, as a table and as one picture."""
+"""`headlight runs`: training runs next to each other."""
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-from rich.table import Column, Table
+import typer
 
 from headlight.commands.output import console, notes, show, writing
-from headlight.lab.training.config import PARTS
-from headlight.lab.training.loop import METRICS
-from headlight.lab.training.run import read_run
-from headlight.model.checkpoint.card import flatten
-from headlight.model.checkpoint.files import RUN, CheckpointError
-from headlight.model.checkpoint.run_curves import curves_of
-from headlight.saved_page import json_element, plotly_script
+from headlight.commands.parsing import Commands, option
 
-EVENTS = "events.out.tfevents*"
-_DRAW = """
-const figure = JSON.parse(document.getElementById('curves').textContent);
-Plotly.newPlot('picture', figure.data, figure.layout, {responsive: true});
-"""
+app = Commands()
 
 
-@dataclass(frozen=True, kw_only=True)
-class TrainingRun:
-    """A run: its name, its settings by their names, and the lines of its ``metrics.jsonl``."""
+@app.command()
+def runs(
+    folders: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Runs, folders of runs, or folders of TensorBoard's event files.", metavar="DIR..."
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        option("Draw the curves of all runs on this page, which needs no network.", "FILE"),
+    ] = None,
+    force: Annotated[bool, option("Replace an existing file.", name="--force")] = False,
+) -> None:
+    """Compare training runs: their figures, the settings that differ, and their curves."""
+    from headlight.lab.training.runs import page_of, read_training_runs, table_of
 
-    name: str
-    settings: Mapping[str, Any]
-    metrics: Sequence[Mapping[str, Any]]
-
-    def validations(self) -> list[tuple[float, int]]:
-        """Return the held-out loss, in nats, and the step of every validation."""
-        return [
-            (line["valid_loss"], line["step"])
-            for line in self.metrics
-            if line.get("valid_loss") is not None
-        ]
-
-
-def compare_runs(folders: Sequence[Path], out: Path | None, *, is_forced: bool) -> None:
-    """Print a table of runs with the settings that differ, and write their curves to a page.
-
-    Raises:
-        CheckpointError: a folder holds no run, or its metrics are damaged.
-        DestinationError: the page cannot be written.
-        ImportError: a folder holds events of TensorBoard, which is not installed.
-    """
-    runs = _with_names_apart([*map(read_training_run, _runs_in(folders))])
-    show(table_of(runs))
+    trained = read_training_runs(folders)
+    show(table_of(trained))
     if out is not None:
-        with writing(out, is_forced=is_forced) as file:
-            file.write(page_of(runs).encode())
+        with writing(out, is_forced=force) as file:
+            file.write(page_of(trained).encode())
         console.print(f"the curves are in {out}", markup=False, soft_wrap=True)
     else:
         notes.print("--out FILE.html draws their curves", markup=False)
-
-
-def _runs_in(folders: Sequence[Path]) -> Iterator[Path]:
-    """Yield the folders, in place of one without a run the runs in it."""
-    for folder in folders:
-        inside = [] if (folder / RUN).exists() else sorted(folder.glob(f"*/{RUN}"))
-        yield from (path.parent for path in inside) if inside else (folder,)
-
-
-def read_training_run(folder: Path) -> TrainingRun:
-    """Read the run in a folder, or the scalars in the event files of TensorBoard.
-
-    Raises:
-        CheckpointError: the folder holds neither, or its metrics are damaged.
-        ImportError: TensorBoard is not installed.
-    """
-    name = folder.resolve().name
-    if not (folder / RUN).exists() and any(folder.glob(EVENTS)):
-        return TrainingRun(name=name, settings={}, metrics=_events(folder))
-    run = read_run(folder)
-    settings = {"recipe": run.recipe, "corpus": ", ".join(Path(path).name for path in run.corpus)}
-    settings |= dict(flatten({part: asdict(getattr(run, part)) for part in PARTS}))
-    settings |= {"precision": run.precision, "from": Path(run.begun_from).name}
-    return TrainingRun(name=name, settings=settings, metrics=_metrics(folder / METRICS))
-
-
-def _metrics(path: Path) -> list[dict[str, Any]]:
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-        # A run that is being trained may be in the middle of its last line.
-        return [json.loads(line) for line in lines if line.endswith("\n")]
-    except FileNotFoundError as error:
-        raise CheckpointError(f"{path.parent} has made no step yet") from error
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{path} is damaged: {error}") from error
-
-
-def _events(folder: Path) -> list[dict[str, Any]]:
-    """Read the scalars of event files as lines of metrics: a step, and its figures by their tags.
-
-    A tag counts by its last part: ``train/loss`` is ``loss``, one with val or eval in it
-    ``valid_loss``.
-    """
-    try:
-        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-    except ImportError as error:
-        raise ImportError(
-            f"{folder} holds event files of TensorBoard; reading them needs it: "
-            "pip install tensorboard"
-        ) from error
-    events = EventAccumulator(str(folder), size_guidance={"scalars": 0})
-    events.Reload()
-    lines: dict[int, dict[str, Any]] = {}
-    for tag in events.Tags()["scalars"]:
-        name = tag.rpartition("/")[2]
-        if name.endswith("loss"):
-            is_held_out = any(word in tag.lower() for word in ("val", "eval", "test"))
-            name = "valid_loss" if is_held_out else "loss"
-        for event in events.Scalars(tag):
-            lines.setdefault(event.step, {"step": event.step})[name] = event.value
-    return [lines[step] for step in sorted(lines)]
-
-
-def _with_names_apart(runs: Sequence[TrainingRun]) -> list[TrainingRun]:
-    """Add a number to the names of runs whose folders have one name."""
-    names = [run.name for run in runs]
-    return [
-        replace(run, name=f"{run.name} ({number})") if names.count(run.name) > 1 else run
-        for number, run in enumerate(runs, start=1)
-    ]
-
-
-def table_of(runs: Sequence[TrainingRun]) -> Table:
-    """Return a table with a column for each run: its figures, and the settings that differ."""
-    table = Table(Column("", overflow="fold"), *(run.name for run in runs), title="runs")
-    for title, values in _figures(runs):
-        table.add_row(title, *values)
-    table.add_section()
-    for name in dict.fromkeys(name for run in runs for name in run.settings):
-        # Event files of TensorBoard hold no settings, and differ in none.
-        if len({str(run.settings.get(name, "")) for run in runs if run.settings}) > 1:
-            table.add_row(name, *(str(run.settings.get(name, "")) for run in runs))
-    return table
-
-
-def _figures(runs: Sequence[TrainingRun]) -> Iterator[tuple[str, list[str]]]:
-    losses = [run.validations() for run in runs]
-    last = [run.metrics[-1] if run.metrics else {} for run in runs]
-    yield "steps", [f"{line.get('step', 0):,}" for line in last]
-    yield "tokens", [f"{line['tokens']:,}" if "tokens" in line else "" for line in last]
-    yield "hours", [f"{line['seconds'] / 3600:.2f}" if "seconds" in line else "" for line in last]
-    yield "held-out loss, last", [f"{values[-1][0]:.4f}" if values else "" for values in losses]
-    yield "held-out loss, lowest", [f"{min(values)[0]:.4f}" if values else "" for values in losses]
-    yield "at step", [f"{min(values)[1]:,}" if values else "" for values in losses]
-    for name in ("reward", "rule", "kl"):
-        if any(name in line for line in last):
-            yield f"{name}, last", [f"{line[name]:.3f}" if name in line else "" for line in last]
-
-
-def figure_of(runs: Sequence[TrainingRun]) -> dict[str, Any]:
-    """Return Plotly's data and layout: a panel for each kind of curve, a colour for each run."""
-    curves = curves_of({run.name: run.metrics for run in runs})["pictures"]
-    data, layout = [], {"height": 80 + 320 * len(curves), "hovermode": "x unified"}
-    layout["margin"] = {"l": 70, "r": 20, "t": 40, "b": 50}
-    colours = {run.name: number for number, run in enumerate(runs)}
-    shown: set[str] = set()
-    for number, picture in enumerate(curves):
-        axis = "" if number == 0 else str(number + 1)
-        top = 1 - number / len(curves)
-        bottom = 1 - (number + 1) / len(curves) + 0.14 / len(curves)
-        unit = f"{picture['title']} ({picture['unit']})"
-        layout[f"yaxis{axis}"] = {"domain": [bottom, top], "title": {"text": unit}}
-        layout[f"xaxis{axis}"] = {"anchor": f"y{axis}", "title": {"text": "step"}}
-        for line in picture["lines"]:
-            run = next((name for name in colours if line["name"].endswith(name)), line["name"])
-            is_training = line["name"].startswith("training")
-            data.append(
-                {
-                    "type": "scatter",
-                    "mode": "lines",
-                    "x": line["steps"],
-                    "y": line["values"],
-                    "name": line["name"],
-                    "legendgroup": run,
-                    "showlegend": line["name"] not in shown,
-                    "xaxis": f"x{axis}",
-                    "yaxis": f"y{axis}",
-                    "line": {
-                        "color": f"hsl({_hue(colours.get(run, 0))}, 65%, 42%)",
-                        "dash": "dot" if is_training else "solid",
-                    },
-                }
-            )
-            shown.add(line["name"])
-    return {"data": data, "layout": layout}
-
-
-def _hue(number: int) -> int:
-    """Return a hue in degrees; neighbours differ by the golden angle."""
-    return round(number * 180 * (3 - math.sqrt(5))) % 360
-
-
-def page_of(runs: Sequence[TrainingRun]) -> str:
-    """Return a page with the curves that opens without a network."""
-    title = escape(", ".join(run.name for run in runs))
-    return (
-        f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{title}</title>\n'
-        f'<h1>{title}</h1>\n<div id="picture"></div>\n'
-        f'<script type="application/json" id="curves">{json_element(figure_of(runs))}</script>\n'
-        f"<script>{plotly_script()}</script>\n<script>{_DRAW}</script>\n"
-        "</html>\n"
-    )

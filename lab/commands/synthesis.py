@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headlight.commands.output import console, notes, writing
-from headlight.commands.parsing import Command, UsageError, option, reporting_errors
+from headlight.commands.parsing import Commands, UsageError, option
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -18,14 +18,12 @@ if TYPE_CHECKING:
     from headlight.lab.training.synthesis import Score
     from headlight.model.served.transformer import Checkpoint
 
+app = Commands()
+
 LEAST_RULE = 3.0
 
 
-def add_to(data: typer.Typer) -> None:
-    """Add the command to `headlight data`."""
-    data.command(cls=Command)(synthesize)
-
-
+@app.command()
 def synthesize(
     prompts: Annotated[
         list[Path],
@@ -64,51 +62,50 @@ def synthesize(
     Without --rule and --reward the first answer is kept, for comparison. Answers to paragraphs go
     on in the middle of a line: train on them with --set rows.separator=
     """
-    with reporting_errors():
-        from headlight.lab.commands.errors import usage_errors
-        from headlight.lab.training import synthesis
-        from headlight.model.checkpoint.checkpoint import find_model, load_checkpoint
+    from headlight.commands.parsing import usage_errors
+    from headlight.lab.training import synthesis
+    from headlight.model.checkpoint.checkpoint import find_model, load_checkpoint
 
-        if rule and reward:
-            raise UsageError("--rule and --reward choose answers in different ways; leave one out")
-        if least is not None and not reward:
-            raise UsageError("--least is a reward; name the model with --reward")
-        with usage_errors():
-            teacher = load_checkpoint(find_model(model))
-            if teacher.config.kind != "decoder":
-                raise UsageError(f"{model} is of kind {teacher.config.kind!r}; use a decoder")
-            score = _score(teacher, reward, is_rule=rule)
-        encoded = _prompts(teacher, prompts, count, n_tokens, seed)
-        n_kept = n_good = 0
-        with writing(out, is_forced=force) as file, notes.status("Answering"):
-            for answer, good in synthesis.synthesize(
-                teacher,
-                encoded,
-                samples=samples,
-                score=score,
-                least=LEAST_RULE if rule else least,
-                n_tokens=n_tokens,
-                temperature=temperature,
-                seed=seed,
-            ):
-                n_good += good
-                if answer is not None:
-                    n_kept += 1
-                    line = json.dumps(answer._asdict(), ensure_ascii=False, allow_nan=False)
-                    file.write(line.encode() + b"\n")
-            total = len(encoded) * samples
-            if n_kept == 0:
-                raise UsageError(
-                    f"none of {total:,} answers passed, so {out} was not written: sample more "
-                    "with --count and --samples" + ("" if least is None else ", or lower --least")
-                )
-        passed = f", {n_good:,} of which passed" if rule or least is not None else ""
-        console.print(
-            f"kept {n_kept:,} answers to {len(encoded):,} prompts, of {total:,} sampled{passed}, "
-            f"in {out}",
-            markup=False,
-            soft_wrap=True,
-        )
+    if rule and reward:
+        raise UsageError("--rule and --reward choose answers in different ways; leave one out")
+    if least is not None and not reward:
+        raise UsageError("--least is a reward; name the model with --reward")
+    with usage_errors():
+        teacher = load_checkpoint(find_model(model))
+        if teacher.config.kind != "decoder":
+            raise UsageError(f"{model} is of kind {teacher.config.kind!r}; use a decoder")
+        score = _score(teacher, reward, is_rule=rule)
+    encoded = _prompts(teacher, prompts, count, n_tokens, seed)
+    n_kept = n_good = 0
+    with writing(out, is_forced=force) as file, notes.status("Answering"):
+        for answer, good in synthesis.synthesize(
+            teacher,
+            encoded,
+            samples=samples,
+            score=score,
+            least=LEAST_RULE if rule else least,
+            n_tokens=n_tokens,
+            temperature=temperature,
+            seed=seed,
+        ):
+            n_good += good
+            if answer is not None:
+                n_kept += 1
+                line = json.dumps(answer._asdict(), ensure_ascii=False, allow_nan=False)
+                file.write(line.encode() + b"\n")
+        total = len(encoded) * samples
+        if n_kept == 0:
+            raise UsageError(
+                f"none of {total:,} answers passed, so {out} was not written: sample more "
+                "with --count and --samples" + ("" if least is None else ", or lower --least")
+            )
+    passed = f", {n_good:,} of which passed" if rule or least is not None else ""
+    console.print(
+        f"kept {n_kept:,} answers to {len(encoded):,} prompts, of {total:,} sampled{passed}, "
+        f"in {out}",
+        markup=False,
+        soft_wrap=True,
+    )
 
 
 def _score(teacher: Checkpoint, reward: str | None, *, is_rule: bool) -> Score:

@@ -29,8 +29,7 @@ from rich.progress import (
 from safetensors import SafetensorError
 
 from headlight.commands.output import console, notes
-from headlight.commands.parsing import UsageError
-from headlight.lab.commands.errors import usage_errors
+from headlight.commands.parsing import UsageError, usage_errors
 from headlight.lab.training import run
 from headlight.lab.training.config import merge
 from headlight.lab.training.distributed import join, local_rank

@@ -6,8 +6,8 @@ from typing import get_args, get_origin
 
 import pytest
 
-from headlight.cli import trace as command
 from headlight.client import endpoints
+from headlight.commands.trace import trace as command
 from headlight.model.tracing import pass_spec, trace
 from headlight.schemas.circuits import CircuitRequest
 from headlight.schemas.generation import GenerateRequest

@@ -13,8 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from headlight import cli
-from headlight.commands import add as add_module
-from headlight.commands.add import MEASURED, made_card
+from headlight.commands import adding as add_module
+from headlight.commands.adding import MEASURED, made_card
 from headlight.model.checkpoint.card import read_card
 from headlight.model.checkpoint.checkpoint import ZOO
 from headlight.model.foreign.checks import EAGER

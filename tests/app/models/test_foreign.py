@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from headlight.commands.add import add_model
+from headlight.commands.adding import add_model
 from headlight.model.checkpoint.checkpoint import load
 from headlight.model.checkpoint.files import CheckpointError
 from headlight.model.foreign.checks import EAGER

@@ -244,7 +244,7 @@ def test_figures_of_other_bits_stay_if_the_text_is_the_same(decoder, monkeypatch
             f"bits_{number}": {"bits_per_byte": 2.0 + len(bits)} for number in bits
         }
 
-    monkeypatch.setattr("headlight.lab.commands.evaluate.measure_bits", measured)
+    monkeypatch.setattr("headlight.lab.commands.evaluation.measure_bits", measured)
     for options, expected in (
         (("--bits", "4", "--bits", "2"), ["text", "float", "bits_4", "bits_2"]),
         (

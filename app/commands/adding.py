@@ -1,0 +1,431 @@
+"""The work of `headlight add` and `headlight remove`, which needs PyTorch.
+
+A model is fetched or copied into a hidden folder, checked there, and renamed at the end. An
+interrupted one is therefore never listed, and a download continues where it stopped.
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING
+
+from filelock import FileLock, Timeout
+from rich.text import Text
+
+from headlight.commands.output import notes, show
+from headlight.commands.parsing import UsageError
+from headlight.model.checkpoint.card import ModelCard, write_card
+from headlight.model.checkpoint.checkpoint import ZOO, load_checkpoint, tokenizer_file
+from headlight.model.checkpoint.files import CARD, CONFIG, TOKENIZER, WEIGHTS, memory_bytes
+from headlight.model.foreign.folder import INDEX, SINGLE, is_foreign, read_folder
+from headlight.model.foreign.readme import README, readme_card
+from headlight.model.served.protocol import Description
+from headlight.models.foreign import (
+    STORED,
+    load_checked,
+    require_transformers,
+    write_description,
+)
+from headlight.models.memory import in_gb
+from headlight.models.registry import CHECKS, MODEL_NAME
+from headlight.schemas.traces import MAX_MODEL_ID_CHARACTERS
+from headlight.settings import Settings
+
+if TYPE_CHECKING:
+    from huggingface_hub.hf_api import ModelInfo, RepoSibling
+
+STAGED = ".adding-"
+SMALL_FILES = (
+    CONFIG,
+    README,
+    TOKENIZER,
+    "added_tokens.json",
+    "generation_config.json",
+    "merges.txt",
+    "source.spm",
+    "special_tokens_map.json",
+    "target.spm",
+    "tokenizer_config.json",
+    "vocab.json",
+)
+EXAMPLE = "The quick brown fox jumps over the lazy dog."
+MAX_SMALL_BYTES = 2**26
+SPARE_BYTES = 2**28
+"""Disk space that is left free when a model is added."""
+
+_REPOSITORY = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}(@[\w./-]{1,200})?", re.ASCII)
+_EXTRA = "downloading needs the extra hf; install it with: pip install 'headlight[hf]'"
+
+
+def add_model(source: str, settings: Settings, *, name: str | None = None) -> str:
+    """Add a model to the models directory, and return its id.
+
+    Args:
+        source: a folder, or a repository of the hub as ``org/name`` or ``org/name@revision``.
+        settings: with the models directory.
+        name: the id; None: the name of the folder or of the repository.
+
+    Raises:
+        UsageError: the source is neither, or the id is taken or not allowed.
+        ValueError: a file is missing, damaged or not allowed, or the model cannot be served.
+        OSError: the directory cannot be written to, or the hub cannot be reached.
+    """
+    folder = Path(source).expanduser()
+    is_folder = folder.is_dir()
+    if not is_folder and not _is_repository(source):
+        raise UsageError(
+            f"{source!r} is neither a folder nor a repository of the hub; name a folder as "
+            "./folder, or a repository as org/name or org/name@revision"
+        )
+    source_name = (
+        folder.resolve().name if is_folder else source.partition("@")[0].rpartition("/")[2]
+    )
+    target = _target(source_name if name is None else name, settings)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if is_folder:
+        with _staging(target.parent) as staged:
+            _copy(folder.resolve(), staged)
+            description = _check(staged, target.name, folder.resolve())
+            _publish(staged, target)
+    else:
+        with _locked(target.parent, source):
+            staged, origin = _download(source, target.parent)
+            with _discarded_if_refused(staged):
+                description = _check(staged, target.name, origin)
+            shutil.rmtree(staged / ".cache", ignore_errors=True)
+            _publish(staged, target)
+    _report(description, target)
+    return target.name
+
+
+def remove_model(model: str, settings: Settings) -> None:
+    """Remove a model that `add_model` added.
+
+    Raises:
+        UsageError: there is no such model, or it was not added by `headlight add`.
+        OSError: its folder cannot be removed.
+    """
+    directory = settings.own_models_dir
+    listed = [path.name for path in _sub_folders(directory)]
+    if model not in listed:
+        where = "ships with Headlight" if (settings.zoo_dir / model).is_dir() else "is not there"
+        where = where if MODEL_NAME.fullmatch(model) else "is not there"
+        raise UsageError(
+            f"the model {model!r} {where}; {directory} holds {', '.join(listed) or 'none'}"
+        )
+    if not (directory / model / STORED).is_file():
+        raise UsageError(
+            f"{directory / model} was not added by `headlight add`, so it is not removed; "
+            "delete the folder yourself"
+        )
+    if model == settings.default_model:
+        raise UsageError(
+            f"the model {model!r} is the server's default; change HEADLIGHT_DEFAULT_MODEL first"
+        )
+    going = Path(mkdtemp(prefix=STAGED, dir=directory))
+    (directory / model).replace(going / model)  # gone from the list at once, and whole
+    shutil.rmtree(going)
+    notes.print(f"removed {model} from {directory}", markup=False, soft_wrap=True)
+
+
+def _is_repository(source: str) -> bool:
+    is_path = source.startswith((".", "~")) or ".." in source
+    return _REPOSITORY.fullmatch(source) is not None and not is_path
+
+
+def _target(name: str, settings: Settings) -> Path:
+    """Return the folder that a new model will have.
+
+    Raises:
+        UsageError: the name is not an id, or there is a model of that name.
+    """
+    if len(name) > MAX_MODEL_ID_CHARACTERS or not MODEL_NAME.fullmatch(name):
+        raise UsageError(
+            f"{name!r} cannot be a model's name: it has letters, digits, dots, dashes and spaces, "
+            f"at most {MAX_MODEL_ID_CHARACTERS}; choose one with --name"
+        )
+    if (settings.zoo_dir / name).exists() or (ZOO / name).exists():
+        raise UsageError(f"a model {name!r} ships with Headlight; choose another name with --name")
+    target = settings.own_models_dir / name
+    if target.exists() or target.is_symlink():
+        raise UsageError(
+            f"there is a model {name!r} in {target.parent}; remove it with "
+            f"`headlight remove {name}`, or choose another name with --name"
+        )
+    return target
+
+
+# --- from a folder --------------------------------------------------------------------------------
+
+
+@contextmanager
+def _staging(directory: Path) -> Iterator[Path]:
+    """Yield a hidden folder in the models directory; remove it, with what is in it, at the end."""
+    staged = Path(mkdtemp(prefix=STAGED, dir=directory))
+    try:
+        yield staged
+    finally:
+        shutil.rmtree(staged, ignore_errors=True)
+
+
+def _copy(folder: Path, staged: Path) -> None:
+    """Copy the files that a model is read from, and no others."""
+    if is_foreign(folder):
+        foreign = read_folder(folder)
+        _require_room(staged, sum(path.stat().st_size for path in foreign.weight_files))
+        _require_memory(4 * foreign.n_numbers)
+        names = [*SMALL_FILES, INDEX, *(path.name for path in foreign.weight_files)]
+    else:
+        names = [CONFIG, CARD, WEIGHTS]
+        if (folder / TOKENIZER).is_file():  # else the folder is a difference
+            tokenizer = tokenizer_file(folder)
+            if tokenizer.resolve().is_relative_to(tokenizer.parent.resolve()):
+                shutil.copyfile(tokenizer, staged / TOKENIZER)
+    for name in names:
+        path = folder / name
+        if path.is_file() and path.resolve().is_relative_to(folder):
+            shutil.copyfile(path, staged / name)
+
+
+# --- from the hub ---------------------------------------------------------------------------------
+
+
+@contextmanager
+def _locked(directory: Path, source: str) -> Iterator[None]:
+    """Keep other processes from fetching the same repository into the same hidden folder.
+
+    Raises:
+        UsageError: another process does.
+    """
+    repository = source.partition("@")[0]
+    path = directory / f"{STAGED}{hashlib.sha256(repository.encode()).hexdigest()[:16]}.lock"
+    try:
+        with FileLock(path, timeout=0):
+            try:
+                yield
+            finally:
+                path.unlink(missing_ok=True)
+    except Timeout as error:
+        raise UsageError(
+            f"another `headlight add` fetches {repository} at this moment; wait until it ends"
+        ) from error
+
+
+def _download(source: str, directory: Path) -> tuple[Path, str]:
+    """Fetch a repository's model into a hidden folder; returns it and the commit's full name.
+
+    The folder stays if the download is interrupted: the same command continues it.
+    """
+    require_transformers()
+    try:
+        from huggingface_hub import HfApi, snapshot_download
+        from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
+    except ImportError as error:
+        raise ValueError(_EXTRA) from error
+    repository, _, revision = source.partition("@")
+    try:
+        info = HfApi().model_info(repository, revision=revision or None, files_metadata=True)
+        files = _wanted_files(repository, info)
+        origin = f"{repository}@{info.sha}"
+        staged = directory / f"{STAGED}{hashlib.sha256(origin.encode()).hexdigest()[:16]}"
+        n_bytes = sum(file.size or 0 for file in files)
+        staged.mkdir(exist_ok=True)
+        _require_room(staged, n_bytes)
+        if info.safetensors is not None:
+            _require_memory(4 * info.safetensors.total)
+        notes.print(f"{origin}: {len(files)} files, {in_gb(n_bytes)}", markup=False, soft_wrap=True)
+        snapshot_download(
+            repository,
+            revision=info.sha,
+            local_dir=staged,
+            allow_patterns=[glob.escape(file.rfilename) for file in files],
+        )
+    except OfflineModeIsEnabled as error:
+        raise ValueError("HF_HUB_OFFLINE is set, so nothing is downloaded") from error
+    except KeyboardInterrupt:
+        notes.print("interrupted; the same command continues it", soft_wrap=True)
+        raise
+    except HfHubHTTPError as error:
+        raise ValueError(f"{source}: {_first_line(error)}") from error
+    except ValueError:
+        raise
+    except Exception as error:  # of the HTTP library beneath, which is not part of its interface
+        raise ValueError(
+            f"{source} could not be fetched: {_first_line(error)}; the same command tries again"
+        ) from error
+    return staged, origin
+
+
+def _wanted_files(repository: str, info: ModelInfo) -> list[RepoSibling]:
+    """Return the files that a model is read from: its weights once, and no code.
+
+    Raises:
+        ValueError: the repository has no config or no safetensors files.
+    """
+    files = {file.rfilename: file for file in info.siblings or ()}
+    if CONFIG not in files:
+        raise ValueError(f"{repository} holds no model ({CONFIG} is missing)")
+    shards = [name for name in files if re.fullmatch(r"model-\d+-of-\d+\.safetensors", name)]
+    weights = [SINGLE] if SINGLE in files else [INDEX, *shards] if INDEX in files else []
+    if not weights:
+        pickles = [name for name in files if name.endswith((".bin", ".pt", ".ckpt", ".h5"))]
+        why = f"; {pickles[0]} may run code when it is opened" if pickles else ""
+        raise ValueError(f"{repository} has no {SINGLE} and no {INDEX}{why}")
+    small = [name for name in SMALL_FILES if name in files]
+    for name in small:
+        if (files[name].size or 0) > MAX_SMALL_BYTES:
+            raise ValueError(f"{repository}: {name} exceeds {MAX_SMALL_BYTES:,} bytes")
+    return [files[name] for name in [*small, *weights]]
+
+
+@contextmanager
+def _discarded_if_refused(staged: Path) -> Iterator[None]:
+    """Remove a download that is complete and cannot be served; keep it if the check was stopped."""
+    try:
+        yield
+    except Exception:
+        shutil.rmtree(staged, ignore_errors=True)
+        raise
+
+
+# --- the check ------------------------------------------------------------------------------------
+
+
+def _check(staged: Path, name: str, origin: Path | str) -> Description:
+    """Load a model, and write its card and the result of its self-check into its folder.
+
+    The card names the repository or the folder, but not where the folder is on this machine.
+
+    Raises:
+        ValueError: it cannot be served; the message names the folder that it came from.
+    """
+    try:
+        if not is_foreign(staged):
+            return _check_own(staged, name)
+        require_transformers()
+        notes.print(
+            "checking its files, and its attention against Hugging Face's own", soft_wrap=True
+        )
+        description = load_checked(staged, staged.parent / CHECKS).description
+    except ValueError as error:
+        raise ValueError(str(error).replace(str(staged), str(origin))) from error
+    shown = origin.name if isinstance(origin, Path) else origin
+    card = made_card(staged, description, name, shown)
+    write_card(staged / CARD, card)
+    write_description(staged, description)
+    return replace(description, id=name, card=card)
+
+
+def _check_own(staged: Path, name: str) -> Description:
+    """Check a model of this project as `_check` does; it has its card."""
+    description = load_checkpoint(staged).description
+    (staged / STORED).write_text("{}\n", encoding="utf-8")  # `headlight remove` may remove it
+    return replace(description, id=name)
+
+
+MEASURED = {
+    "logits_watched": "the logits of a pass whose sites are captured, from a plain pass",
+    "logits_unwatched": "the logits of a pass without captures, from a plain pass",
+    "weights": "the attention weights, from `output_attentions`",
+    "softmax": "the softmax of the scores, from the weights",
+    "context": "weights times values, from the context",
+    "rotation": "the rotary positions applied to the queries, from the rotated queries",
+    "rotation_switch": "the rotary positions on both sides of a length where they change",
+    "sum": "a layer's stream from the sum of what its parts write, beyond rounding",
+    "fused": "the logits with PyTorch's fused attention",
+    "projections": "the contexts times W_O, from the output of the attention",
+    "lens": "the logits of the last layer's stream in the logit lens",
+    "cached": "a row that is read with the cache of keys and values",
+    "padded": "the logits of a text that is padded to the length of a longer one",
+    "streamed": "the maps and rows that are computed block by block",
+}
+"""The differences that the self-check measures, by their names on the card."""
+
+
+def made_card(folder: Path, description: Description, name: str, origin: str) -> ModelCard:
+    """Make the card of a foreign model from its sizes, its self-check and its README."""
+    readme = readme_card(folder)
+    config, prose = description.config, [f"A {description.architecture} from `{origin}`."]
+    checks = {name: float(f"{far:.3g}") for name, far in description.checks.items()}
+    experts = f", {config.moe.top_k} of {config.moe.n_experts} experts" if config.moe else ""
+    prose.append(
+        f"{description.n_parameters:,} parameters: {config.n_layers} layers with "
+        f"{config.n_heads} heads each, d_model {config.d_model}{experts}, a vocabulary of "
+        f"{config.vocab_size:,} tokens, {config.positional} positions."
+    )
+    prose.append(
+        "Every number that Headlight shows of it is computed by the code of Hugging Face "
+        "Transformers; the figures below are the largest differences that the self-check measured."
+    )
+    prose.append("\n".join(f"- `{name}`: {MEASURED[name]}" for name in checks))
+    if description.omitted:
+        lines = [f"- `{site}`: {reason}" for site, reason in sorted(description.omitted.items())]
+        prose.append("\n".join(["## Left out\n", *lines[:200]]))
+    if readme.prose:
+        prose.append(f"## Its README\n\n{readme.prose}")
+    return replace(
+        readme,
+        title=name,
+        examples={"A sentence": EXAMPLE},
+        training={"source": origin, "architecture": description.architecture},
+        metrics={"self_check": checks},
+        prose="\n\n".join(prose),
+    )
+
+
+def _publish(staged: Path, target: Path) -> None:
+    staged.chmod(0o755)
+    try:
+        staged.rename(target)
+    except OSError as error:
+        raise UsageError(
+            f"a model {target.name!r} was added to {target.parent} meanwhile; nothing was changed"
+        ) from error
+
+
+def _require_room(directory: Path, n_bytes: int) -> None:
+    free = shutil.disk_usage(directory).free
+    if n_bytes + SPARE_BYTES > free:
+        raise ValueError(
+            f"the model takes {in_gb(n_bytes)} of disk space; {directory.parent} has {in_gb(free)}"
+        )
+
+
+def _require_memory(n_bytes: int) -> None:
+    there = memory_bytes()
+    if there is not None and n_bytes > there:
+        raise ValueError(
+            f"the model needs {in_gb(n_bytes)} of memory to be checked; this machine has "
+            f"{in_gb(there)}"
+        )
+
+
+def _report(description: Description, target: Path) -> None:
+    checks = description.checks
+    show(Text(f"added {description.id} to {target.parent}", style="bold"))
+    if "weights" in checks:
+        show(f"largest difference from Hugging Face's own attention: {checks['weights']:.1g}")
+    for name, reason in sorted(description.omitted.items()):
+        show(Text(f"left out {name}: {reason}", style="yellow"))
+    show(f"`headlight serve` lists it; `headlight serve --model {description.id}` opens with it")
+
+
+def _sub_folders(directory: Path) -> Sequence[Path]:
+    try:
+        folders = sorted(path for path in directory.iterdir() if path.is_dir())
+    except FileNotFoundError:
+        return []
+    return [path for path in folders if not path.name.startswith((".", "_"))]
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,109 @@
+"""`headlight generate`: a text that a model continues, printed token by token."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from headlight.commands.options import Device, ModelsDir, Precision, Server
+from headlight.commands.parsing import Commands, UsageError, option
+
+if TYPE_CHECKING:
+    from headlight.client import GenerationEvent
+
+app = Commands()
+
+
+@app.command()
+def generate(
+    text: Annotated[str, typer.Argument(help="The beginning of the text.", metavar="TEXT")],
+    n_tokens: Annotated[int, option("The largest number of new tokens.", "N")] = 50,
+    temperature: Annotated[
+        float | None,
+        option("Divides the logits; 0 always takes the likeliest token.", "T", "1"),
+    ] = None,
+    top_k: Annotated[
+        int | None, option("Sample from the K likeliest tokens only.", "K", name="--top-k")
+    ] = None,
+    top_p: Annotated[
+        float | None,
+        option("Sample from the fewest tokens whose probabilities reach P.", "P", name="--top-p"),
+    ] = None,
+    repetition_penalty: Annotated[
+        float | None,
+        option("Above 1, the tokens of the text so far become less likely.", "X", "1"),
+    ] = None,
+    stop: Annotated[
+        list[str] | None, option("End the text before this string; repeat it for more.", "TEXT")
+    ] = None,
+    beams: Annotated[
+        int | None, option("Beam search of this width, in place of sampling.", "N", "1")
+    ] = None,
+    length_penalty: Annotated[
+        float | None,
+        option("Of beam search: divide log-probabilities by length^X.", "X", "1"),
+    ] = None,
+    best_of: Annotated[
+        int | None,
+        option("Sample N texts and print the one that --reward rates highest.", "N", "1"),
+    ] = None,
+    reward: Annotated[str | None, option("The reward model of --best-of.", "ID")] = None,
+    seed: Annotated[int | None, option("The seed of the random numbers.", "N", "0")] = None,
+    model: Annotated[str | None, option("A model's id, or its folder.", "ID", "stories")] = None,
+    server: Server = None,
+    device: Device = None,
+    precision: Precision = None,
+    models_dir: ModelsDir = None,
+) -> None:
+    """Continue a text and print it token by token."""
+    options = locals()
+    from headlight.commands.backend import (
+        chosen_backend,
+        ending_with_its_reader,
+        members_of,
+        request_of,
+    )
+    from headlight.schemas.generation import GenerateRequest
+
+    members = members_of(GenerateRequest, options)
+    if "reward" in members and members.get("best_of", 1) == 1:
+        raise UsageError("--reward rates the texts of --best-of; say how many with --best-of 8")
+    sampling = [name for name in ("temperature", "top_k", "top_p") if name in members]
+    if members.get("beams", 1) > 1 and sampling:
+        option = "--" + sampling[0].replace("_", "-")
+        raise UsageError(f"--beams searches and does not sample; leave out {option}")
+    with chosen_backend(options, is_long=False) as backend:
+        request = request_of(GenerateRequest, members, backend)
+        with ending_with_its_reader():
+            _write_text(members["text"], backend.events(request), request.stop)
+
+
+def _write_text(text: str, events: Iterator[GenerationEvent], stop: Sequence[str]) -> None:
+    """Print tokens as they arrive; hold back incomplete UTF-8, and what may begin a stop string."""
+    from headlight.client import Ended, Started, TokenWritten
+
+    written, held, is_whole = "", "", True
+    for event in events:
+        piece = text if isinstance(event, Started) else ""
+        if isinstance(event, TokenWritten) and not event.is_special:
+            is_whole = is_whole and r"\x" not in event.text
+            piece, held = _without_stop(held + event.text, stop) if is_whole else ("", held)
+            written += piece
+        elif isinstance(event, Ended):
+            piece = event.text.removeprefix(written) + "\n"
+        typer.echo(piece, nl=False)
+
+
+def _without_stop(text: str, stop: Sequence[str]) -> tuple[str, str]:
+    """Divide a text into what can be printed and its end, which a stop string may begin with."""
+    ends = [text.find(each) for each in stop if each in text]
+    ends += [
+        len(text) - n
+        for each in stop
+        for n in range(1, min(len(each), len(text)) + 1)
+        if text.endswith(each[:n])
+    ]
+    end = min(ends, default=len(text))
+    return text[:end], text[end:]
