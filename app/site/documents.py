@@ -26,6 +26,8 @@ _PAGES = {
     "docs/ideas.md": "docs-ideas.html",
     "docs/chapters.md": "docs-chapters.html",
     "docs/training.md": "docs-training.html",
+    "docs/circuits.md": "docs-circuits.html",
+    "docs/deployment.md": "docs-deployment.html",
     "docs/cluster.md": "docs-cluster.html",
     "CONTRIBUTING.md": "docs-add.html",
 }
@@ -34,6 +36,8 @@ _TITLES = {
     "docs/chapters.md": "Write a chapter",
     "CONTRIBUTING.md": "How to add things",
     "docs/training.md": "Teach a model something more",
+    "docs/circuits.md": "Find and cut circuits",
+    "docs/deployment.md": "Run it for others",
     "docs/cluster.md": "Beyond one process",
 }
 

@@ -1,4 +1,4 @@
-"""Every example of the README runs, against a real server and with the models that ship."""
+"""Every example of the README and of docs/ runs, against a real server and the models that ship."""
 
 import re
 import shlex
@@ -15,11 +15,17 @@ from typer.testing import CliRunner
 from headlight.cli import app
 from tests.server_process import serving
 
-README = (Path(__file__).parents[2] / "README.md").read_text()
-BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCKS = [
+    block
+    for document in DOCUMENTS
+    for block in re.findall(
+        r"^```(\w*)\n(.*?)^```$", document.read_text(), re.MULTILINE | re.DOTALL
+    )
+]
 PYTHON = [text for language, text in BLOCKS if language == "python"]
 SHELL = [text for language, text in BLOCKS if language == "sh"]
-TRAINING = (Path(__file__).parents[2] / "docs" / "training.md").read_text()
 ADDRESS = "http://127.0.0.1:8000"
 RUN = re.compile(r"(curl -sN? http://127\.0\.0\.1:8000|headlight (trace|generate|models|limits)\b)")
 
@@ -79,7 +85,7 @@ def test_there_are_examples_of_every_kind():
 
 def test_what_is_not_run_here_is_at_least_a_command_that_exists():
     commands: Any = get_command(app)
-    for block in [*SHELL, *re.findall(r"^```sh\n(.*?)^```$", TRAINING, re.MULTILINE | re.DOTALL)]:
+    for block in SHELL:
         subprocess.run(["bash", "-n", "-c", block], check=True)
         for name, options in re.findall(r"^headlight (\w+)([^#\n]*)", block, re.MULTILINE):
             command = commands.commands[name]
@@ -92,7 +98,7 @@ def test_what_is_not_run_here_is_at_least_a_command_that_exists():
 @pytest.mark.parametrize("at", range(len(PYTHON)))
 def test_what_is_typed_into_python_does_what_it_says(at, address):
     namespace: dict[str, Any] = {}
-    exec(compile(PYTHON[at].replace(ADDRESS, address), "README.md", "exec"), namespace)
+    exec(compile(PYTHON[at].replace(ADDRESS, address), "the documents", "exec"), namespace)
     if "sums" in namespace:
         np.testing.assert_allclose(namespace["sums"], 1, atol=1e-5)
         assert isinstance(namespace["likeliest"], str)
@@ -100,3 +106,11 @@ def test_what_is_typed_into_python_does_what_it_says(at, address):
         assert namespace["figure"].data[0].type == "heatmap"
     if "weights" in namespace:
         assert namespace["weights"].shape[0] == namespace["stories"].config.n_heads
+
+
+def test_the_readme_is_short_and_its_links_lead_somewhere():
+    assert len(DOCUMENTS[0].read_text().splitlines()) <= 180
+    for document in [*DOCUMENTS, *sorted((ROOT / "docs" / "decisions").glob("*.md"))]:
+        targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", document.read_text())
+        missing = [target for target in targets if not (document.parent / target).exists()]
+        assert missing == [], document.name
