@@ -111,6 +111,6 @@ def test_what_is_typed_into_python_does_what_it_says(at, address):
 def test_the_readme_is_short_and_its_links_lead_somewhere():
     assert len(DOCUMENTS[0].read_text().splitlines()) <= 180
     for document in [*DOCUMENTS, *sorted((ROOT / "docs" / "decisions").glob("*.md"))]:
-        targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", document.read_text())
+        targets = re.findall(r"\]\((?!https?:|[#/])([^)#]+)", document.read_text())
         missing = [target for target in targets if not (document.parent / target).exists()]
         assert missing == [], document.name

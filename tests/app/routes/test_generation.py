@@ -15,8 +15,8 @@ from pydantic import TypeAdapter
 from headlight.engine import Job
 from headlight.errors import Problem
 from headlight.model import tracing
-from headlight.model.generation.sampling import Sampling
 from headlight.model.generation import sampling as generation
+from headlight.model.generation.sampling import Sampling
 from headlight.schemas.generation import GenerationEvent
 from headlight.serialization.sending import EventStream
 from headlight.tracing import generation as streaming

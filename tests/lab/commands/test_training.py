@@ -15,8 +15,8 @@ import torch
 from typer.testing import CliRunner
 
 from headlight.cli import app
-from headlight.lab.commands.train import Recipe
 from headlight.lab.commands import training
+from headlight.lab.commands.train import Recipe
 from headlight.lab.commands.training import _run_loop, read_settings, read_settings_file
 from headlight.lab.training import run
 from headlight.lab.training.config import LoopConfig

@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 
 from headlight.cli import app
 from headlight.lab.training import runs
-from headlight.lab.training.runs import TrainingRun, figure_of, read_training_run, table_of
 from headlight.lab.training.run import start
+from headlight.lab.training.runs import TrainingRun, figure_of, read_training_run, table_of
 from headlight.model.checkpoint.files import CheckpointError
 from tests.lab.training.conftest import *  # noqa: F403 - the fixtures of small runs
 
