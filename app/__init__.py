@@ -18,7 +18,7 @@ from headlight.model import notebook
 
 if TYPE_CHECKING:
     from headlight.client import AsyncClient, Client, read_trace
-    from headlight.model.checkpoint.checkpoint import load
+    from headlight.model.checkpoint.loading import load
     from headlight.model.trace import Trace
     from headlight.model.tracing import trace
     from headlight.saved_page import SavedPage
@@ -28,7 +28,7 @@ __all__ = ["AsyncClient", "Client", "load", "read_trace", "trace"]
 _HOMES = {
     "AsyncClient": "headlight.client",
     "Client": "headlight.client",
-    "load": "headlight.model.checkpoint.checkpoint",
+    "load": "headlight.model.checkpoint.loading",
     "read_trace": "headlight.client",
     "trace": "headlight.model.tracing",
 }

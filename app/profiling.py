@@ -18,7 +18,7 @@ from anyio import CancelScope
 
 from headlight.concurrency import Places
 from headlight.errors import Problem, server_stopping
-from headlight.model.served.protocol import Description
+from headlight.model.description import Description
 
 MODULE = "headlight.commands.profile_process"
 N_PLACES = 1

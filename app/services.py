@@ -29,7 +29,7 @@ from headlight.experiment_runs import Experiments
 from headlight.links import Links
 from headlight.logs import TELLS_WHY
 from headlight.metrics import Metrics
-from headlight.model.served.protocol import Served
+from headlight.model.served import Served
 from headlight.models.atlases import Atlases
 from headlight.models.registry import Registry, registry_of
 from headlight.profiling import ProfileRuns

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 if TYPE_CHECKING:
-    from headlight.model.served.transformer import Checkpoint
+    from headlight.model.checkpoint.checkpoint import Checkpoint
 
 Quality: TypeAlias = "Callable[[Checkpoint], dict[str, float]]"
 

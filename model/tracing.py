@@ -32,14 +32,11 @@ from headlight.model.attention.observer import (
     n_bins,
     watching,
 )
-from headlight.model.interventions.intervene import (
-    Intervention,
-    bound,
-    require_quantizable,
-    site_edits,
-)
+from headlight.model.description import Description
+from headlight.model.interventions.intervene import bound, require_quantizable, site_edits
+from headlight.model.interventions.intervention import Intervention
 from headlight.model.interventions.site_edit import require_positions
-from headlight.model.served.protocol import Description, Served
+from headlight.model.served import Served
 from headlight.model.sites import UnknownSite, layer_of, match_sites, require_heads, require_layers
 from headlight.model.trace import NamedArray, Token, Trace
 

@@ -14,9 +14,10 @@ from headlight.schemas.analyses import MAX_EDITED_TOKENS, PatchingRequest
 if TYPE_CHECKING:
     from headlight.model.analysis.edited_passes import EditedPasses
     from headlight.model.analysis.logit_attribution import LogitDifference
+    from headlight.model.description import Description
     from headlight.model.generation.sampling import Sampling
-    from headlight.model.interventions.intervene import Intervention
-    from headlight.model.served.protocol import Description, Served
+    from headlight.model.interventions.intervention import Intervention
+    from headlight.model.served import Served
 
 
 @dataclass(frozen=True)

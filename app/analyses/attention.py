@@ -14,7 +14,8 @@ from headlight.model.config import TransformerConfig
 from headlight.model.trace import Trace
 
 if TYPE_CHECKING:
-    from headlight.model.served.protocol import Description, Served
+    from headlight.model.description import Description
+    from headlight.model.served import Served
 
 
 class LabelsAnswer(ArraysAnswer):

@@ -13,7 +13,8 @@ from headlight.model.trace import Trace
 
 if TYPE_CHECKING:
     from headlight.model.analysis.logit_attribution import Attribution, LogitDifference
-    from headlight.model.served.protocol import Description, Served
+    from headlight.model.description import Description
+    from headlight.model.served import Served
 
 
 class ChosenToken(Answer):

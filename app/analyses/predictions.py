@@ -12,7 +12,8 @@ from headlight.forms import Answer, TensorAnswer
 from headlight.model.trace import NamedArray, Trace
 
 if TYPE_CHECKING:
-    from headlight.model.served.protocol import Description, Served
+    from headlight.model.description import Description
+    from headlight.model.served import Served
 
 
 class ChosenAnswer(Answer):

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from headlight.errors import Problem
 from headlight.model.circuits.circuit import (
     Circuit,
-    Faithfulness,
     find_circuit,
     measure,
     ranked,
-    without,
 )
-from headlight.model.circuits.graph import NoGraph, UnknownEdge
-from headlight.model.circuits.passes import Pair, PairPasses, UnfitPair
-from headlight.model.served.protocol import Served
+from headlight.model.circuits.graph import NoGraph, Reader, UnknownEdge, Writer
+from headlight.model.circuits.pairs import Pair, PairPasses, UnfitPair
+from headlight.model.served import Served
 from headlight.model.tracing import read_tokens
 from headlight.schemas.circuits import CircuitAnswer, CircuitRequest, PairRequest
 
@@ -62,7 +61,7 @@ def _compute(request: CircuitRequest, model: Served, *, is_cut: bool) -> Circuit
     _check_work(request, passes)
     if request.edges is not None:
         edges = [passes.edges.edge(name) for name in request.edges]
-        circuit = without(passes, edges) if is_cut else measure(passes, edges)
+        circuit = measure(passes, edges, is_cut=is_cut)
     else:
         circuit = find_circuit(
             passes,
@@ -178,32 +177,14 @@ def answer(
             "target_tokens": first.target
             and _tokens(model, texts[0].target or "", len(first.target), is_target=True),
             "writers": [
-                {
-                    "name": writer.name,
-                    "kind": writer.kind,
-                    "stack": writer.stack,
-                    "layer": writer.layer,
-                    "heads": [] if writer.head is None else [writer.head],
-                    "path": writer.path,
-                }
-                for writer in graph.writers
+                _node(each, () if each.head is None else (each.head,)) for each in graph.writers
             ],
-            "readers": [
-                {
-                    "name": reader.name,
-                    "kind": reader.kind,
-                    "stack": reader.stack,
-                    "layer": reader.layer,
-                    "heads": list(reader.heads),
-                    "path": reader.path,
-                }
-                for reader in graph.readers
-            ],
+            "readers": [_node(each, each.heads) for each in graph.readers],
             "reasons": list(graph.reasons),
             "edges": [edge(number, loss) for number, loss in losses],
             "ranking": [edge(number, 0.0) for number in order],
-            "chosen": _faithfulness(circuit.chosen),
-            "held_out": circuit.held_out and _faithfulness(circuit.held_out),
+            "chosen": asdict(circuit.chosen),
+            "held_out": circuit.held_out and asdict(circuit.held_out),
             "curve": [asdict(point) for point in circuit.curve],
             "complement": circuit.complement,
             "pairs": texts,
@@ -216,5 +197,6 @@ def _tokens(model: Served, text: str, count: int, *, is_target: bool = False) ->
     return [token.text for token in read_tokens(model, text, is_target=is_target)][:count]
 
 
-def _faithfulness(figures: Faithfulness) -> dict[str, Any]:
-    return asdict(figures)
+def _node(node: Writer | Reader, heads: Sequence[int]) -> dict[str, Any]:
+    names = ("name", "kind", "stack", "layer", "path")
+    return {**{name: getattr(node, name) for name in names}, "heads": list(heads)}

@@ -23,11 +23,11 @@ from rich.text import Text
 from headlight.commands.output import notes, show
 from headlight.commands.parsing import UsageError
 from headlight.model.checkpoint.card import ModelCard, write_card
-from headlight.model.checkpoint.checkpoint import ZOO, load_checkpoint, tokenizer_file
 from headlight.model.checkpoint.files import CARD, CONFIG, TOKENIZER, WEIGHTS, memory_bytes
+from headlight.model.checkpoint.loading import ZOO, load_checkpoint, tokenizer_file
+from headlight.model.description import Description
 from headlight.model.foreign.folder import INDEX, SINGLE, is_foreign, read_folder
 from headlight.model.foreign.readme import README, readme_card
-from headlight.model.served.protocol import Description
 from headlight.models.foreign import (
     STORED,
     load_checked,

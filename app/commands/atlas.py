@@ -72,8 +72,8 @@ def build(
     from headlight.model.atlas.layout import AtlasError
     from headlight.model.atlas.shards import Settings
     from headlight.model.atlas.workers import read_with_ray
-    from headlight.model.checkpoint.checkpoint import find_model, load
     from headlight.model.checkpoint.files import CheckpointError
+    from headlight.model.checkpoint.loading import find_model, load
     from headlight.model.device import choose_device
 
     _require_libraries()

@@ -25,7 +25,7 @@ app = Commands()
 @app.command()
 def models(models_dir: ModelsDir = None) -> None:
     """List the available models."""
-    from headlight.model.served.protocol import NO_LIMIT
+    from headlight.model.description import NO_LIMIT
     from headlight.models.registry import Registry, registry_of
 
     settings = settings_with_models(models_dir=models_dir)

@@ -22,13 +22,14 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapte
 
 from headlight.model import foreign
 from headlight.model.checkpoint.card import ModelCard, read_card
-from headlight.model.checkpoint.checkpoint import write_atomically
 from headlight.model.checkpoint.files import (
     CARD,
     MAX_BYTES,
     read_file,
     require_file,
 )
+from headlight.model.checkpoint.loading import write_atomically
+from headlight.model.description import Description
 from headlight.model.foreign.folder import (
     ForeignFolder,
     Progress,
@@ -40,7 +41,6 @@ from headlight.model.foreign.folder import (
 from headlight.model.foreign.passes import Experts, Facts
 from headlight.model.foreign.readme import readme_card
 from headlight.model.profiles.profile import read_profile
-from headlight.model.served.protocol import Description
 from headlight.model.sites import Site
 from headlight.model.trace import AttentionFacts, Rotation
 

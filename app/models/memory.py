@@ -14,7 +14,7 @@ import torch
 
 from headlight.model.checkpoint.files import memory_bytes
 from headlight.model.config import Architecture
-from headlight.model.served.protocol import Served
+from headlight.model.served import Served
 
 SHARE = 0.75
 """The part of the machine's memory that models and a pass may take: answers need the rest."""

@@ -22,12 +22,13 @@ import torch
 from headlight.engine import is_fatal
 from headlight.errors import Problem, echo, service_unavailable
 from headlight.model.cancellation import Cancelled
-from headlight.model.checkpoint.checkpoint import describe, load
 from headlight.model.checkpoint.files import CheckpointError
+from headlight.model.checkpoint.loading import describe, load
+from headlight.model.description import Description
 from headlight.model.device import choose_device, choose_precision, is_out_of_memory
 from headlight.model.foreign.folder import is_foreign
 from headlight.model.profiles.profile import HEADS, read_profile
-from headlight.model.served.protocol import Description, Served
+from headlight.model.served import Served
 from headlight.models.memory import ModelMemory, NoRoom, budget_of, pass_bytes_of
 from headlight.schemas.traces import MAX_MODEL_ID_CHARACTERS
 from headlight.settings import Settings

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from headlight.circuits.files import FORMATS, written
 from headlight.concurrency import client_left, run_in_thread
 from headlight.errors import described
-from headlight.model.served.protocol import Served
+from headlight.model.served import Served
 from headlight.routes.strict_json import JsonRoute
 from headlight.schemas.circuits import CircuitAnswer, CircuitRequest, TaskAnswer, TasksAnswer
 from headlight.serialization.accept import negotiate

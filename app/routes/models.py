@@ -16,8 +16,9 @@ from starlette.responses import StreamingResponse
 from headlight.concurrency import client_left, in_daemon, unless_client_leaves
 from headlight.errors import Problem, described, echo, over_limit
 from headlight.model.checkpoint.card import CLAIMS, ModelCard, aligner_of, measured_claim
+from headlight.model.description import Description
 from headlight.model.profiles.profile import head_labels
-from headlight.model.served.protocol import Description, Weight
+from headlight.model.served import Weight
 from headlight.models.registry import ModelStatus, Registry
 from headlight.schemas import SAFETENSORS
 from headlight.schemas.edits import MAX_GLOBS, Glob

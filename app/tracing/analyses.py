@@ -9,9 +9,10 @@ from headlight.analyses.analysis import Analysis, Choices, Result
 from headlight.analyses.registry import ANALYSES, in_words
 from headlight.errors import Problem, echo, over_limit
 from headlight.model.analysis.edited_passes import TooManyPasses
+from headlight.model.description import Description
 from headlight.model.generation.sampling import Sampling
-from headlight.model.interventions.intervene import Intervention
-from headlight.model.served.protocol import Description, Served
+from headlight.model.interventions.intervention import Intervention
+from headlight.model.served import Served
 from headlight.model.sites import layer_of
 from headlight.model.trace import Trace
 from headlight.model.tracing import ModelInput

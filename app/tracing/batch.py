@@ -13,7 +13,7 @@ from headlight.errors import too_many_elements
 from headlight.model.attention.observer import OnMap
 from headlight.model.cancellation import check
 from headlight.model.interventions.intervene import site_edits
-from headlight.model.served.protocol import Served
+from headlight.model.served import Served
 from headlight.model.trace import Trace
 from headlight.model.tracing import (
     ModelInput,

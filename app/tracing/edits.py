@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 
 from headlight.errors import Problem, too_many_elements
-from headlight.model.interventions.protocol import ImpossibleIntervention
-from headlight.model.served.protocol import Served
+from headlight.model.interventions.intervention import ImpossibleIntervention
+from headlight.model.served import Served
 from headlight.model.trace import Trace
 from headlight.model.tracing import (
     PassSpec,

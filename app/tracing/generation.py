@@ -11,6 +11,7 @@ import numpy as np
 from headlight.concurrency import Places
 from headlight.engine import Job
 from headlight.errors import Problem, over_limit, too_many_elements
+from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.generation.sampling import (
     Continuation,
     GeneratedToken,
@@ -19,8 +20,7 @@ from headlight.model.generation.sampling import (
     decode_together,
 )
 from headlight.model.generation.search import Candidate, beam_search, best_of, rating_by
-from headlight.model.served.protocol import Served
-from headlight.model.served.transformer import Checkpoint
+from headlight.model.served import Served
 from headlight.model.sites import layer_of, match_sites, require_heads, require_layers
 from headlight.model.trace import Token
 from headlight.model.tracing import ModelInput, PassSpec, count_elements, pass_spec, tokenize

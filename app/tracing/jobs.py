@@ -18,10 +18,12 @@ import torch
 from headlight.errors import Problem, over_limit
 from headlight.forms import identity
 from headlight.model.circuits.graph import NoGraph, UnknownEdge
-from headlight.model.interventions.intervene import ImpossibleIntervention, UnknownExpert
+from headlight.model.description import Description
+from headlight.model.interventions.expert_ablation import UnknownExpert
+from headlight.model.interventions.intervention import ImpossibleIntervention
 from headlight.model.interventions.site_edit import UnknownPosition
 from headlight.model.quantization.affine import UnknownPart
-from headlight.model.served.protocol import Description, UnwatchedPass
+from headlight.model.served import UnwatchedPass
 from headlight.model.sites import UnknownHead, UnknownLayer, UnknownSite
 from headlight.model.tracing import (
     EmptyText,

@@ -459,8 +459,8 @@ def _write_report(out: Path, figures: dict[str, Any]) -> None:
 def _card_of(model: str) -> Path:
     """Return the card of a model; reading it reports an error before the work begins."""
     from headlight.model.checkpoint.card import read_card
-    from headlight.model.checkpoint.checkpoint import find_model
     from headlight.model.checkpoint.files import CARD as MODEL_CARD
+    from headlight.model.checkpoint.loading import find_model
 
     path = find_model(model) / MODEL_CARD
     read_card(path)
@@ -470,7 +470,7 @@ def _card_of(model: str) -> Path:
 def _write_card(path: Path, figures: dict[str, Any]) -> None:
     from headlight.lab.data.report import card_figures
     from headlight.model.checkpoint.card import read_card, write_card
-    from headlight.model.checkpoint.checkpoint import write_atomically
+    from headlight.model.checkpoint.loading import write_atomically
 
     command = shlex.join(["headlight", *sys.argv[1:]])
     changed = replace(read_card(path), corpus=card_figures(figures, command))

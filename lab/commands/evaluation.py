@@ -31,15 +31,16 @@ from headlight.lab.evaluation.figures import (
 from headlight.lab.evaluation.word_alignment import ENGLISH_FRENCH_GOLD, read_gold
 from headlight.lab.figures import Evidence
 from headlight.model.checkpoint.card import ModelCard, flatten, read_card, write_card
-from headlight.model.checkpoint.checkpoint import (
+from headlight.model.checkpoint.checkpoint import Checkpoint
+from headlight.model.checkpoint.difference import Difference
+from headlight.model.checkpoint.files import CARD, WEIGHTS, CheckpointError
+from headlight.model.checkpoint.loading import (
     find_model,
     load,
     load_checkpoint,
     save,
     write_atomically,
 )
-from headlight.model.checkpoint.difference import Difference
-from headlight.model.checkpoint.files import CARD, WEIGHTS, CheckpointError
 from headlight.model.checkpoint.run_curves import CURVES
 from headlight.model.corpus import (
     SentencePair,
@@ -57,8 +58,7 @@ from headlight.model.quantization.affine import (
     StoredQuantization,
     UnknownPart,
 )
-from headlight.model.served.protocol import Served
-from headlight.model.served.transformer import Checkpoint
+from headlight.model.served import Served
 
 BITS = "quantization"  # the figures on a card that --bits measures
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from headlight.lab.training.synthesis import Score
-    from headlight.model.served.transformer import Checkpoint
+    from headlight.model.checkpoint.checkpoint import Checkpoint
 
 app = Commands()
 
@@ -64,7 +64,7 @@ def synthesize(
     """
     from headlight.commands.parsing import usage_errors
     from headlight.lab.training import synthesis
-    from headlight.model.checkpoint.checkpoint import find_model, load_checkpoint
+    from headlight.model.checkpoint.loading import find_model, load_checkpoint
 
     if rule and reward:
         raise UsageError("--rule and --reward choose answers in different ways; leave one out")
@@ -111,7 +111,7 @@ def synthesize(
 def _score(teacher: Checkpoint, reward: str | None, *, is_rule: bool) -> Score:
     from headlight.lab.training import synthesis
     from headlight.lab.training.recipes.rlhf import reward_model, rewards_of
-    from headlight.model.checkpoint.checkpoint import find_model
+    from headlight.model.checkpoint.loading import find_model
 
     if reward is None:
         return synthesis.by_rule if is_rule else synthesis.by_nothing

@@ -38,8 +38,8 @@ from headlight.lab.training.preference import make_comparisons, write_comparison
 from headlight.lab.training.registry import RECIPES
 from headlight.lab.training.samples import read_samples
 from headlight.model.checkpoint.card import ModelCard, flatten, read_card
-from headlight.model.checkpoint.checkpoint import ZOO, find_model, load_checkpoint, save
 from headlight.model.checkpoint.files import CARD, TOKENIZER, CheckpointError
+from headlight.model.checkpoint.loading import ZOO, find_model, load_checkpoint, save
 from headlight.model.corpus import read_documents
 from headlight.model.device import choose_device, choose_threads, is_out_of_memory, machine_of
 from headlight.model.tokenizer import read_tokenizer

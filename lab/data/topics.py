@@ -22,6 +22,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from headlight.lab import lab_libraries
+from headlight.model.distributions import entropy
 
 N_TOPICS = 12
 LEAST_SHARE = 0.1
@@ -64,8 +65,7 @@ class Mixture(NamedTuple):
     @property
     def diversity(self) -> float:
         """The entropy of the shares over that of equal shares, log k: from 0 to 1."""
-        shares = self.shares[self.shares > 0]
-        return float(-(shares * np.log(shares)).sum() / np.log(len(self.shares)))
+        return float(entropy(self.shares, "nats") / np.log(len(self.shares)))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the topics as an object for JSON lines."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from headlight.lab.training.agreement_text import test_nouns
 from headlight.model.profiles.controlled_sentences import NOUNS, PREPOSITIONS, Noun
-from headlight.model.served.protocol import Served
+from headlight.model.served import Served
 from headlight.model.tokenizer import MASK
 
 AFTER_BLANK = (" very happy.",)

@@ -10,11 +10,11 @@ from typing import Any
 import torch
 
 from headlight.lab.training.batches import prepend
+from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.corpus import TokenStream
 from headlight.model.quantization.affine import Quantization, Quantized, StoredQuantization
 from headlight.model.quantization.gptq import LayerError, by_kind, by_layer, calibrate
 from headlight.model.quantization.storage import restored_weights, stored_weights
-from headlight.model.served.transformer import Checkpoint
 
 N_ROWS = 64
 """Rows of calibration text, each as long as the model reads."""

@@ -44,6 +44,7 @@ from headlight.lab.evaluation.word_alignment import (
 )
 from headlight.model.arithmetic import split
 from headlight.model.checkpoint.card import OF_WHAT_IS_RIGHT, Example
+from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.corpus import TokenStream, read_documents
 from headlight.model.profiles.controlled_sentences import (
     NOUNS,
@@ -57,7 +58,6 @@ from headlight.model.profiles.measure import (
     repetition_scores,
     sentences_of,
 )
-from headlight.model.served.transformer import Checkpoint
 from headlight.model.tokenizer import MASK
 from headlight.model.trace import Token
 from headlight.model.tracing import PassSpec, read_tokens, trace

@@ -34,13 +34,13 @@ from headlight.lab.figures import Evidence, Figures, Quality
 from headlight.lab.training.preference import Comparison, read_comparisons
 from headlight.lab.training.registry import RECIPES
 from headlight.model.arithmetic import split
+from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.corpus import (
     CorpusError,
     SentencePair,
     read_documents,
     read_pairs,
 )
-from headlight.model.served.transformer import Checkpoint
 
 SAMPLE = Path(__file__).with_name("sample.txt")
 _NO_FILES = "a model of the recipe 'reasoning' is measured on problems, not files; leave them out"

@@ -12,8 +12,8 @@ from jaxtyping import Int
 from torch import Tensor
 
 from headlight.lab.training.batches import generator_of
+from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.corpus import CorpusError, lines, read_lines
-from headlight.model.served.transformer import Checkpoint
 from headlight.model.tokenizer import MASK
 
 BLANKS = Path(__file__).with_name("gold") / "blanks.tsv"

@@ -15,8 +15,8 @@ from headlight.lab.training.instructions import (
     read_instructions,
 )
 from headlight.lab.training.recipes.instruct import InstructConfig, divide, prompt_ids
+from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.generation.sampling import Sampling, generate
-from headlight.model.served.transformer import Checkpoint
 
 N_ANSWER, N_SHOWN = 40, 4
 N_OTHER = 120

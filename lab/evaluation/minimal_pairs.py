@@ -18,9 +18,9 @@ from typing import Any
 import torch
 
 from headlight.lab.training.losses import token_losses
+from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.corpus import read_members
 from headlight.model.profiles.controlled_sentences import MEN, NOUNS, PREPOSITIONS, WOMEN
-from headlight.model.served.transformer import Checkpoint
 
 PAIRS_OF_PARADIGM = 50
 BATCH_ROWS = 64

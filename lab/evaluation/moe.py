@@ -17,8 +17,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from headlight.lab.training.batches import prepend
+from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.corpus import CorpusError, TokenStream
-from headlight.model.served.transformer import Checkpoint
+from headlight.model.distributions import entropy
 from headlight.model.tokenizer import Tokenizer
 
 INDICES = ".experts.expert_indices"
@@ -91,7 +92,7 @@ def _decided_by_token(counts: Int[Tensor, "token expert"]) -> float:
 
 def load_entropy(load: Float[Tensor, " expert"]) -> float:
     """Compute −Σ f·log f over log n_experts: 1 for an even load, 0 if one expert takes all."""
-    return float(torch.special.entr(load).sum() / math.log(len(load)))
+    return float(entropy(load, "nats") / math.log(len(load)))
 
 
 # --- tokens ---------------------------------------------------------------------------------------

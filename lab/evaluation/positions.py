@@ -12,9 +12,9 @@ from torch import Tensor
 from headlight.lab.evaluation.stories import token_bits, whole_rows
 from headlight.lab.training.batches import prepend
 from headlight.lab.training.recipes.positions import PositionsConfig
+from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.corpus import TokenStream
 from headlight.model.embedding import TooManyPositions
-from headlight.model.served.transformer import Checkpoint
 
 WEIGHTS = "decoder.layers.*.self_attention.weights"
 DISTANCES = (0, 1, 2, 4, 8, 16, 32, 64)

@@ -29,10 +29,10 @@ from headlight.lab.training.preference import (
     rule_score,
 )
 from headlight.lab.training.recipes.rlhf import kl_of_samples, rewards_of
-from headlight.model.checkpoint.checkpoint import find_model, load_checkpoint
+from headlight.model.checkpoint.checkpoint import Checkpoint
+from headlight.model.checkpoint.loading import find_model, load_checkpoint
 from headlight.model.corpus import TokenStream
 from headlight.model.generation.continuations import Continuations, sample_continuations
-from headlight.model.served.transformer import Checkpoint
 
 WEIGHTS = "decoder.layers.*.self_attention.weights"
 MATCHING_ROWS, MATCHING_TOKENS = 24, 64

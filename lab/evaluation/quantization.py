@@ -10,6 +10,7 @@ from time import process_time
 import torch
 from safetensors.torch import save
 
+from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.quantization.affine import (
     MOST_BITS,
     Quantization,
@@ -17,7 +18,6 @@ from headlight.model.quantization.affine import (
     make_dynamic,
 )
 from headlight.model.quantization.storage import restored_weights, stored_weights
-from headlight.model.served.transformer import Checkpoint
 
 N_TOKENS, N_PASSES = 64, 9
 

@@ -12,10 +12,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headlight.model.arithmetic import Marking, Problem, split
+from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.experiments.chains import solve
 from headlight.model.profiles.measure import profile_heads
 from headlight.model.profiles.profile import labels_of
-from headlight.model.served.transformer import Checkpoint
 
 WEIGHTS = "decoder.layers.*.self_attention.weights"
 N_TOKENS = 40

@@ -16,8 +16,8 @@ from torch import Tensor
 from headlight.lab.evaluation import fill
 from headlight.lab.evaluation.stories import bits_per_byte, token_bits, whole_rows
 from headlight.lab.evaluation.translate import NAMES
+from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.corpus import CorpusError, TokenStream, lines
-from headlight.model.served.transformer import Checkpoint
 from headlight.model.trace import Token
 
 MOST_BYTES = 50_000

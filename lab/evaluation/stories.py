@@ -18,9 +18,9 @@ from headlight.lab.evaluation.minimal_pairs import MinimalPair, pair_figures
 from headlight.lab.evaluation.moe import load_entropy, routing
 from headlight.lab.training.batches import prepend
 from headlight.lab.training.losses import token_losses
+from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.corpus import CorpusError, TokenStream, read_lines
 from headlight.model.generation.sampling import Sampling, generate
-from headlight.model.served.transformer import Checkpoint
 from headlight.model.tokenizer import Tokenizer
 
 HEAD_ROWS = 32

@@ -33,9 +33,9 @@ from headlight.lab.evaluation.word_alignment import (
 from headlight.lab.training import gender_text
 from headlight.lab.training.batches import is_held_out
 from headlight.lab.training.recipes.translate import TranslateConfig
+from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.corpus import SentencePair, read_lines
 from headlight.model.generation.translation import translate
-from headlight.model.served.transformer import Checkpoint
 
 VISITORS = Path(__file__).with_name("gold") / "visitors.txt"
 FINAL_STOP = re.compile(r"\s*[.!?]+$")

@@ -19,8 +19,8 @@ from tokenizers import pre_tokenizers
 
 from headlight.model import tracing
 from headlight.model.analysis.alignment import word_links
+from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.corpus import CorpusError, SentencePair, read_lines
-from headlight.model.served.transformer import Checkpoint
 from headlight.model.trace import Token
 
 Link = tuple[int, int]  # the indices of an English word and a French one

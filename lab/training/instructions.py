@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from headlight.model.checkpoint.checkpoint import write_atomically
+from headlight.model.checkpoint.loading import write_atomically
 from headlight.model.corpus import read_members
 
 RULE = (

@@ -30,8 +30,8 @@ from headlight.lab.training.config import LoopConfig
 from headlight.lab.training.distributed import ALONE, Processes
 from headlight.lab.training.losses import distillation_losses
 from headlight.lab.training.recompute import recompute_layers
-from headlight.model.checkpoint.checkpoint import write_atomically
 from headlight.model.checkpoint.files import CheckpointError
+from headlight.model.checkpoint.loading import write_atomically
 from headlight.model.optimization.optimizers import make_optimizers
 from headlight.model.optimization.schedule import SCHEDULES
 from headlight.model.transformer import Prediction, Transformer

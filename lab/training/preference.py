@@ -20,10 +20,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from headlight.lab.training.batches import Batch, generator_of
-from headlight.model.checkpoint.checkpoint import write_atomically
+from headlight.model.checkpoint.checkpoint import Checkpoint
+from headlight.model.checkpoint.loading import write_atomically
 from headlight.model.corpus import CorpusError, parse_line, read_lines
 from headlight.model.generation.continuations import sample_continuations
-from headlight.model.served.transformer import Checkpoint
 from headlight.model.tokenizer import Tokenizer
 from headlight.model.transformer import Prediction, Transformer
 

@@ -32,13 +32,13 @@ from headlight.lab.training.policy_gradient import (
 )
 from headlight.model.arithmetic import Problem
 from headlight.model.checkpoint.card import ModelCard
-from headlight.model.checkpoint.checkpoint import load, save
+from headlight.model.checkpoint.checkpoint import Checkpoint
+from headlight.model.checkpoint.loading import load, save
 from headlight.model.config import require_known
 from headlight.model.experiments.chains import ValueHead, marks, solve
 from headlight.model.generation.continuations import Continuations
 from headlight.model.optimization.optimizers import OPTIMIZERS, make_optimizers
 from headlight.model.optimization.schedule import SCHEDULES
-from headlight.model.served.transformer import Checkpoint
 from headlight.model.tokenizer import Tokenizer
 from headlight.model.transformer import Transformer
 

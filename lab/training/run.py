@@ -4,7 +4,7 @@
 
 A run's folder holds ``run.json`` (the run's settings), ``metrics.jsonl`` and
 ``training.safetensors`` (see `loop`), and at the end the four files of a model
-(`headlight.model.checkpoint.checkpoint`).
+(`headlight.model.checkpoint.loading`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ from headlight.lab.training.loop import METRICS, SAMPLES, STATE, Loop
 from headlight.lab.training.registry import RECIPES
 from headlight.lab.training.samples import TextSampler
 from headlight.model.checkpoint.card import ModelCard
-from headlight.model.checkpoint.checkpoint import (
+from headlight.model.checkpoint.files import RUN, TOKENIZER, CheckpointError
+from headlight.model.checkpoint.loading import (
     describe,
     find_model,
     load_checkpoint,
@@ -41,7 +42,6 @@ from headlight.model.checkpoint.checkpoint import (
     tokenizer_file,
     write_atomically,
 )
-from headlight.model.checkpoint.files import RUN, TOKENIZER, CheckpointError
 from headlight.model.checkpoint.run_curves import write_curves
 from headlight.model.config import TransformerConfig
 from headlight.model.corpus import CorpusError

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from headlight.lab.training.batches import generator_of
 from headlight.lab.training.preference import line_end, rule_score
+from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.generation.continuations import Continuations, sample_continuations
-from headlight.model.served.transformer import Checkpoint
 from headlight.model.tokenizer import Tokenizer
 
 ROWS_AT_ONCE = 64

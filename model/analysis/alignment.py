@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float
 
-from headlight.model.analysis._distributions import normalise
-from headlight.model.analysis._layers import Attention, attentions_of
+from headlight.model.analysis.layers import Attention, attentions_of
+from headlight.model.distributions import normalise
 from headlight.model.trace import NamedArray, Token, Trace
 
 

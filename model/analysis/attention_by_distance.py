@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from headlight.model.analysis._layers import attentions_of
+from headlight.model.analysis.layers import attentions_of
 from headlight.model.trace import NamedArray, Trace
 
 

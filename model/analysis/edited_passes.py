@@ -17,9 +17,9 @@ from torch import Tensor
 
 from headlight.model.analysis.logit_attribution import LogitDifference
 from headlight.model.cancellation import check
-from headlight.model.interventions.intervene import Intervention
+from headlight.model.interventions.intervention import Intervention
 from headlight.model.interventions.site_edit import RowEdits, SiteEdit
-from headlight.model.served.protocol import Served
+from headlight.model.served import Served
 from headlight.model.trace import Trace
 from headlight.model.tracing import PassSpec, run_batch, tokenize
 

@@ -22,11 +22,11 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from headlight.model.analysis._layers import layers_of, tokens_of
+from headlight.model.analysis.layers import layers_of, tokens_of
 from headlight.model.analysis.logit_attribution import ExitOf
 from headlight.model.cancellation import check
 from headlight.model.config import TransformerConfig
-from headlight.model.served.protocol import Weight
+from headlight.model.served import Weight
 from headlight.model.trace import AttentionFacts, NamedArray, Trace
 
 MAX_PRODUCTS = 2**27

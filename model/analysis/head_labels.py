@@ -39,9 +39,9 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from headlight.model.analysis._distributions import entropy
-from headlight.model.analysis._layers import Attention, attentions_of
 from headlight.model.analysis.attention_by_distance import distance_index, mean_by_distance
+from headlight.model.analysis.layers import Attention, attentions_of
+from headlight.model.distributions import entropy
 from headlight.model.trace import NamedArray, Token, Trace
 
 # A head's label is the greatest score that reaches its threshold, in the first group that has one.
@@ -193,7 +193,7 @@ def _broad(
     counted = n_visible > 1
     if not counted.any():
         return Score(np.zeros(len(weights)), 0)
-    spread = entropy(weights[:, counted]) / np.log(n_visible[counted])
+    spread = entropy(weights[:, counted], "nats") / np.log(n_visible[counted])
     return Score(np.clip(spread.mean(axis=1), 0, 1), int(counted.sum()))
 
 

@@ -17,8 +17,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from jaxtyping import Float
 
-from headlight.model.analysis._layers import attentions_of
-from headlight.model.served.protocol import Description, Served
+from headlight.model.analysis.layers import attentions_of
+from headlight.model.description import Description
+from headlight.model.served import Served
 from headlight.model.trace import NamedArray, Trace
 
 _CONTEXT = "_attention.context"

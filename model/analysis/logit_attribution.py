@@ -19,9 +19,10 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float
 
-from headlight.model.analysis._layers import ATTENTIONS, layers_of
 from headlight.model.analysis.head_outputs import gain_of, projection_of
-from headlight.model.served.protocol import Description, LinearExit
+from headlight.model.analysis.layers import ATTENTIONS, layers_of
+from headlight.model.description import Description
+from headlight.model.served import LinearExit
 from headlight.model.trace import NamedArray, Trace
 
 FEED_FORWARDS = ("feed_forward", "experts")

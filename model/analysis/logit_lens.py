@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import NDArray
 
-from headlight.model.analysis._layers import STACKS, layers_of, require_all_layers
+from headlight.model.analysis.layers import STACKS, layers_of, require_all_layers
 from headlight.model.analysis.next_token import axes_of, following_ids, predictions
 from headlight.model.trace import NamedArray, Trace
 

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from numpy.typing import NDArray
 
-from headlight.model.analysis._distributions import log_sum_exp, top_k
+from headlight.model.distributions import log_sum_exp, top_k
 from headlight.model.generation.sampling import Sampling, next_token_distribution
 from headlight.model.trace import NamedArray, Trace
 

@@ -13,8 +13,8 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from headlight.model.analysis._layers import ATTENTIONS, layers_of, tokens_of
 from headlight.model.analysis.edited_passes import EditedPasses
+from headlight.model.analysis.layers import ATTENTIONS, layers_of, tokens_of
 from headlight.model.analysis.logit_attribution import FEED_FORWARDS, LogitDifference
 from headlight.model.interventions.site_edit import SiteEdit
 from headlight.model.trace import NamedArray, Trace

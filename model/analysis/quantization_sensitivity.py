@@ -19,7 +19,7 @@ from jaxtyping import Float, Int
 
 from headlight.model.cancellation import check
 from headlight.model.quantization.affine import Quantization, parts_of
-from headlight.model.served.protocol import Served
+from headlight.model.served import Served
 from headlight.model.trace import NamedArray, Trace
 from headlight.model.tracing import ModelInput, PassSpec, run_batch
 

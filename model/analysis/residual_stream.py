@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from headlight.model.analysis._layers import float_array, layers_of, require_all_layers
+from headlight.model.analysis.layers import float_array, layers_of, require_all_layers
 from headlight.model.config import require_known
 from headlight.model.trace import NamedArray, Trace
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from headlight.model.analysis._distributions import normalise
-from headlight.model.analysis._layers import layers_of, require_all_layers
+from headlight.model.analysis.layers import layers_of, require_all_layers
+from headlight.model.distributions import normalise
 from headlight.model.trace import NamedArray, Trace
 
 PART = "self_attention.weights"

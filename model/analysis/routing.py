@@ -7,8 +7,8 @@ import math
 import numpy as np
 from jaxtyping import Float, Int
 
-from headlight.model.analysis._distributions import entropy, normalise
-from headlight.model.analysis._layers import Layers, float_array, layers_of
+from headlight.model.analysis.layers import Layers, float_array, layers_of
+from headlight.model.distributions import entropy, normalise
 from headlight.model.trace import NamedArray, Trace
 
 PROBS = "experts.router_probs"
@@ -63,8 +63,8 @@ def _summarise(all_probs: Layers, all_indices: Layers) -> dict[str, NamedArray]:
     n_experts = probs.shape[-1]
     load, mean_probability = load_of(indices, n_experts), probs.mean(axis=1)
     by_layer = {
-        "load_entropy": entropy(load) / math.log(n_experts),
-        "router_entropy": entropy(probs).mean(axis=1) / math.log(n_experts),
+        "load_entropy": entropy(load, "nats") / math.log(n_experts),
+        "router_entropy": entropy(probs, "nats").mean(axis=1) / math.log(n_experts),
         "balance_loss": n_experts * (load * mean_probability).sum(axis=1),
     }
     return {
@@ -121,8 +121,8 @@ def adjusted_mutual_information(
     table = np.zeros((first.max() + 1, second.max() + 1))
     np.add.at(table, (first, second), 1)
     table /= len(first)
-    entropies = entropy(table.sum(axis=1)), entropy(table.sum(axis=0))
-    shared = sum(entropies) - entropy(table.ravel())
+    entropies = [entropy(table.sum(axis=axis), "nats") for axis in (1, 0)]
+    shared = sum(entropies) - entropy(table.ravel(), "nats")
     expected = expected_mutual_information(np.bincount(first), np.bincount(second))
     margin = sum(entropies) / 2 - expected
     # The margin is 0 only if every permutation gives the same partition.

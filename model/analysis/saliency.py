@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from headlight.model.analysis._layers import STACKS, tokens_of
 from headlight.model.analysis.edited_passes import EditedPasses
+from headlight.model.analysis.layers import STACKS, tokens_of
 from headlight.model.analysis.logit_attribution import LogitDifference
 from headlight.model.interventions.site_edit import SiteEdit
 from headlight.model.trace import NamedArray

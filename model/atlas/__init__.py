@@ -1,5 +1,14 @@
 """An atlas: all strong attention weights of a model over a corpus, by word, tag and distance.
 
-`headlight atlas build` writes one: `layout` names its files, `search`
-asks them, `matching` compares the heads of two models.
+    ranges    a corpus cut into ranges of bytes
+    tags      parts of speech by rules
+    shards    read one range: the sums of every head, and its strong weights
+    workers   read shards on several cores or machines
+    build     read the shards that are missing, and join them
+    summary   the commonest of every head
+    layout    the files of an atlas
+    search    ask which heads attend from some words to others
+    matching  match the heads of two models
+
+Read `layout`, then `build`, which `headlight atlas build` calls.
 """

@@ -31,7 +31,7 @@ from headlight.model.profiles.measure import (
 )
 from headlight.model.profiles.profile import to_json
 from headlight.model.profiles.sums import HeadSums, Reader, Sight
-from headlight.model.served.protocol import Served
+from headlight.model.served import Served
 from headlight.model.tracing import ModelInput, tokenize
 
 PLAN, LOCK = "plan.json", ".lock"

@@ -31,7 +31,7 @@ from headlight.model.atlas.tags import TAGS, Tagger, english, french
 from headlight.model.profiles.ablation import passes
 from headlight.model.profiles.measure import as_sentence, longest_sentence
 from headlight.model.profiles.sums import Reader, Sight, Tokens, span
-from headlight.model.served.protocol import Served
+from headlight.model.served import Served
 from headlight.model.trace import Token
 from headlight.model.tracing import ModelInput
 

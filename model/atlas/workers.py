@@ -19,7 +19,7 @@ import orjson
 from headlight.model.atlas.build import ReadShards
 from headlight.model.atlas.ranges import Range
 from headlight.model.atlas.shards import Settings, write_shard
-from headlight.model.checkpoint.checkpoint import load
+from headlight.model.checkpoint.loading import load
 from headlight.model.corpus import CorpusError
 
 MISSING = (

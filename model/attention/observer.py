@@ -24,6 +24,7 @@ from torch import Tensor
 from headlight.model.attention.scores import ScoreTerms
 from headlight.model.attention.terms import MASKED, Block
 from headlight.model.cancellation import check
+from headlight.model.distributions import entropy
 
 STATISTICS = ("entropy", "first_token", "mean_distance", "logsumexp")
 """The numbers of each row (batch head query)."""
@@ -284,10 +285,10 @@ class Observer:
 
     def _entropy(self, weights: Tensor) -> Tensor:
         """Return −Σ w·ln w in nats; with a sink, what a row lacks to 1 counts as a key."""
-        entropy: Tensor = torch.special.entr(weights).sum(-1)
         if self.has_sink:
-            entropy += torch.special.entr((1 - weights.sum(-1)).clamp_(min=0))
-        return entropy
+            rest = (1 - weights.sum(-1, keepdim=True)).clamp_(min=0)
+            return entropy(weights, "nats") + entropy(rest, "nats")
+        return entropy(weights, "nats")
 
     def results(self) -> dict[str, Tensor]:
         """Return all that was asked for, by name."""

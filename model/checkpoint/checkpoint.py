@@ -1,505 +1,345 @@
-"""Checkpoints: a folder with config.json, tokenizer.json, model.safetensors and CARD.md.
-
-Nothing is pickled, so loading an untrusted folder runs none of its code. Every file is written
-under a temporary name and renamed, so that no reader sees a partial file.
-"""
+"""A Transformer with its tokenizer and its metadata, as everything that reads texts uses it."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import math
-import os
-from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
-from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
+import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import save_file
-from torch import Tensor
+from jaxtyping import Float
+from torch import Tensor, nn
 
-from headlight.model.checkpoint.card import ModelCard, read_card, write_card
-from headlight.model.checkpoint.difference import Difference
-from headlight.model.checkpoint.files import (
-    CARD,
-    CONFIG,
-    MAX_BYTES,
-    TOKENIZER,
-    WEIGHTS,
-    CheckpointError,
-    added_models_dir,
-    open_file,
-    open_tensors,
-    read_file,
-    require_file,
-    require_finished,
-    require_memory,
-    unique_keys,
-)
-from headlight.model.checkpoint.run_curves import read_curves
-from headlight.model.checkpoint.shared_tokenizer import shared_tokenizer
+from headlight.model.analysis.logit_lens import PARAMETERS, norm_and_unembedding
+from headlight.model.attention.layer import MultiHeadAttention
+from headlight.model.circuits.weights import InputMatrix, NormParts, Weights
 from headlight.model.config import TransformerConfig
-from headlight.model.foreign import is_foreign, load_foreign
-from headlight.model.foreign.folder import Progress, no_progress
-from headlight.model.hooks import SkipInitialisation
-from headlight.model.positions import BASE, frequencies
-from headlight.model.profiles.profile import read_profile
-from headlight.model.quantization.affine import (
-    Quantized,
-    StoredQuantization,
-    UnknownPart,
-    make_dynamic,
-    matrices_of,
+from headlight.model.description import Description
+from headlight.model.generation.sampling import TransformerWriter
+from headlight.model.generation.translation import translate
+from headlight.model.hooks import Capture, Edit, gradient_leaves
+from headlight.model.interventions.intervene import intervene, quantizations_of
+from headlight.model.interventions.intervention import Intervention
+from headlight.model.norms import LayerNorm, Norm
+from headlight.model.positions import (
+    alibi_encoding,
+    as_named,
+    rotary_encoding,
+    sinusoidal_encoding,
 )
-from headlight.model.quantization.storage import restored_weights, stored_layout, stored_weights
-from headlight.model.served.protocol import Description
-from headlight.model.served.transformer import Checkpoint
-from headlight.model.tokenizer import Tokenizer, read_normalization, read_tokenizer
-from headlight.model.trace import AttentionFacts, Rotation
+from headlight.model.quantization.affine import quantized_weights
+from headlight.model.served import LinearExit, Weight, pad
+from headlight.model.sites import layer_of
+from headlight.model.tokenizer import Tokenizer
+from headlight.model.trace import NamedArray
 from headlight.model.transformer import Transformer
 
-if TYPE_CHECKING:
-    from headlight.model.foreign.model import ForeignModel
 
-LONGEST_TEXT = 2**17
-"""The tokens that a model reads whose positions have no end."""
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Checkpoint:
+    """A model in eval mode with its tokenizer and its metadata."""
 
-ZOO = Path(__file__).parents[1] / "zoo"
+    model: Transformer
+    tokenizer: Tokenizer
+    description: Description
 
-_DTYPES = ("F16", "BF16", "F32")
-_MAX_BYTES_PER_NUMBER = 8  # a float64 file then fails for its dtype, not for its size
-# The header's own metadata; and a name, dtype, shape and offsets for every tensor.
-_HEADER_BYTES, _HEADER_BYTES_PER_TENSOR = 2**16, 2**10
-
-
-def describe(folder: Path | str) -> Description:
-    """Read a checkpoint's metadata, and check the names, shapes and dtypes of its weights.
-
-    Raises:
-        UnfinishedRun: the folder is that of a training run without a model yet.
-        CheckpointError: a file is missing or damaged or contradicts another, or the model needs
-            more memory than this machine has.
-    """
-    folder = Path(folder)
-    require_finished(folder)
-    require_file(folder, CONFIG, MAX_BYTES[CONFIG])
-    config, quantization, difference = _read_config(folder)
-    for name, max_bytes in MAX_BYTES.items():
-        if name != TOKENIZER or difference is None:
-            require_file(folder, name, max_bytes)
-    base = None if difference is None else _read_base(folder, difference)
-    try:
-        card = read_card(folder / CARD)
-    except ValueError as error:
-        raise CheckpointError(str(error)) from error
-    bare = meta_model(config)
-    _require_weights(folder, bare, quantization, difference, base)
-    revision = _revision(folder)
-    return Description(
-        id=folder.name,
-        config=config,
-        card=card,
-        revision=revision,
-        n_parameters=sum(parameter.numel() for parameter in bare.parameters()),
-        sites=bare.sites,
-        attentions=tuple(_attentions(config)),
-        rotation=_rotation(config) if config.positional == "rotary" else None,
-        features=_FEATURES[config.kind],
-        trained_tokens=_trained_tokens(config, card),
-        longest_text=config.max_tokens if config.positional == "learned" else LONGEST_TEXT,
-        normalization=read_normalization(tokenizer_file(folder)),
-        matrices=tuple(matrices_of(bare)),
-        quantization=quantization,
-        heads=read_profile(folder, revision),
-        curves=read_curves(folder),
-    )
-
-
-def _trained_tokens(config: TransformerConfig, card: ModelCard) -> int:
-    """Return the length of the training texts; ``max_tokens`` if the card does not state it."""
-    stated = card.metrics.get("trained_tokens")
-    if type(stated) is int and 0 < stated <= config.max_tokens:
-        return stated
-    return config.max_tokens
-
-
-_FEATURES = {
-    "decoder": frozenset({"generate", "logit_lens", "head_outputs"}),
-    "encoder": frozenset({"fill", "logit_lens", "head_outputs"}),
-    "encoder-decoder": frozenset({"translate", "logit_lens", "head_outputs"}),
-}
-
-
-def _attentions(config: TransformerConfig) -> Iterator[AttentionFacts]:
-    """Yield the terms of each softmax, the encoder's first."""
-    kinds = [("encoder", "self_attention")] if config.has_encoder else []
-    kinds += [("decoder", "self_attention")] if config.has_decoder else []
-    kinds += [("decoder", "cross_attention")] if config.kind == "encoder-decoder" else []
-    for stack, kind in kinds:
-        is_self = kind == "self_attention"
-        for layer in range(config.n_layers):
-            yield AttentionFacts(
-                path=f"{stack}.layers.{layer}.{kind}",
-                is_causal=is_self and stack == "decoder",
-                n_heads=config.n_heads,
-                n_groups=config.n_groups,
-                scale=config.d_head**-0.5,
-                has_bias=is_self and config.positional == "alibi",
-            )
-
-
-def _rotation(config: TransformerConfig) -> Rotation:
-    """Return the rotation of neighbouring dimensions (`positions.rotate`)."""
-    return Rotation(
-        first=tuple(range(0, config.d_head, 2)),
-        second=tuple(range(1, config.d_head, 2)),
-        speeds=tuple(frequencies(config.d_head).tolist()),
-        base=BASE,
-    )
-
-
-def find_model(model: Path | str, models_dir: Path | None = None) -> Path:
-    """Return the folder of a model, by its name or as it is.
-
-    A name takes precedence over a folder of that name; write ``./stories`` for the folder.
-
-    Args:
-        model: a name or a folder.
-        models_dir: of the models that were added; None: `added_models_dir`.
-
-    Raises:
-        CheckpointError: there is neither a model nor a folder of that name.
-    """
-    shipped = _names_in(ZOO)
-    if model in shipped:
-        return ZOO / model
-    models_dir = models_dir or added_models_dir()
-    added = _names_in(models_dir)
-    if model in added:
-        return models_dir / model
-    if not Path(model).is_dir():
-        raise CheckpointError(
-            f"there is no model or folder {str(model)!r}; "
-            f"the models are {', '.join([*shipped, *added])}"
-        )
-    return Path(model)
-
-
-def _names_in(directory: Path) -> list[str]:
-    if not directory.is_dir():
-        return []
-    names = (path.name for path in directory.iterdir() if (path / CONFIG).is_file())
-    return sorted(name for name in names if not name.startswith((".", "_")))
-
-
-def load(
-    model: Path | str,
-    *,
-    device: torch.device | str = "cpu",
-    dtype: torch.dtype = torch.float32,
-    on_progress: Progress = no_progress,
-) -> Checkpoint | ForeignModel:
-    """Load a model in eval mode: ``load("stories")``, ``load("runs/mine")``, ``load("./gpt2")``.
-
-    Args:
-        model: the name of a model that ships or that `headlight add` added, a folder with the four
-            files, or the folder of a checkpoint of Transformers (`foreign`); see `find_model`.
-        device: of the weights.
-        dtype: float32 or bfloat16; independent of the dtype in the file.
-        on_progress: called with the share that is done, from 0 to 1, of a checkpoint of
-            Transformers.
-
-    Raises:
-        CheckpointError: there is no such model, a file is missing or damaged, a tensor's name,
-            shape or dtype contradicts the config, or a weight is not finite.
-    """
-    folder = find_model(model)
-    if is_foreign(folder):
-        return load_foreign(folder, device=device, dtype=dtype, on_progress=on_progress)
-    return load_checkpoint(folder, device=device, dtype=dtype)
-
-
-def load_checkpoint(
-    folder: Path,
-    *,
-    device: torch.device | str = "cpu",
-    dtype: torch.dtype = torch.float32,
-) -> Checkpoint:
-    """As `load`, of a folder with the four files.
-
-    Raises:
-        CheckpointError: as `load`; or activations are quantized, and the device or the dtype is not
-            that of the kernel.
-    """
-    description = describe(folder)
-    quantization = description.quantization
-    is_dynamic = quantization is not None and quantization.activations == "dynamic"
-    if is_dynamic and (torch.device(device).type, dtype) != ("cpu", torch.float32):
-        raise CheckpointError(
-            f"{folder}: dynamic activations are computed on the CPU in float32, not on {device} in "
-            f"{str(dtype).removeprefix('torch.')}; quantize only the weights for that"
-        )
-    config = description.config
-    assert isinstance(config, TransformerConfig)
-    tokenizer = _read_tokenizer(folder, config)
-    transformer = uninitialised_model(config)
-    weights = _read_weights(folder, transformer.weights(), quantization)
-    transformer.load_weights(weights)
-    transformer.to(device=device, dtype=dtype).eval()
-    if is_dynamic:
-        assert quantization is not None
-        make_dynamic(transformer, quantization)
-    return Checkpoint(model=transformer, tokenizer=tokenizer, description=description)
-
-
-def save(
-    folder: Path,
-    model: Transformer,
-    tokenizer: Tokenizer,
-    card: ModelCard,
-    *,
-    dtype: torch.dtype = torch.float16,
-    quantization: StoredQuantization | None = None,
-    difference: Difference | None = None,
-    calibrated: Mapping[str, Quantized] = MappingProxyType({}),
-) -> None:
-    """Write the four files, replacing each one atomically; of a difference there is no tokenizer.
-
-    Args:
-        folder: created if it is missing; its name is the model's id.
-        model: on any device.
-        tokenizer: the one the model was trained with.
-        card: the model card.
-        dtype: of the weights in the file that are not quantized.
-        quantization: of the matrices; None: none is quantized.
-        calibrated: the numbers of quantized matrices that are not rounded (`gptq`), by name.
-        difference: store only the difference from this model, without `quantization`.
-
-    Raises:
-        CheckpointError: the base of the difference is not there, or has another revision.
-        UnknownPart: a part of the quantization matches no matrix.
-        ValueError: a weight to quantize is not finite, or the base has other weights.
-    """
-    stated = model.config.to_dict()
-    if difference is not None:
-        base, _ = _read_base(folder, difference)
-        weights = difference.stored(model.weights(), load_checkpoint(base).model.weights())
-        stated["difference"] = difference.to_dict()
-    else:
-        weights = stored_weights(model.weights(), quantization, dtype, calibrated)
-    if quantization is not None:
-        stated["quantization"] = quantization.to_dict()
-    config = json.dumps(stated, indent=2) + "\n"
-    folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(folder / CONFIG, lambda path: path.write_text(config, encoding="utf-8"))
-    if difference is None:
-        write_atomically(
-            folder / TOKENIZER, lambda path: path.write_text(tokenizer.to_json(), encoding="utf-8")
-        )
-    write_atomically(folder / CARD, lambda path: write_card(path, card))
-    write_atomically(folder / WEIGHTS, lambda path: save_file(weights, path))
-
-
-def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
-    """Write a file under a temporary name and rename it: readers see the old file or the new."""
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        write(partial)
-        with partial.open("rb+") as written:
-            os.fsync(written.fileno())
-        partial.chmod(0o644)  # safetensors makes the file readable only by its owner
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
-def tokenizer_file(folder: Path) -> Path:
-    """Return the tokenizer of a folder: the base's if it is a difference, or a shared one.
-
-    Raises:
-        CheckpointError: the config is damaged, or the model that has the tokenizer is not there.
-    """
-    if not (folder / TOKENIZER).exists() and (folder / CONFIG).exists():
-        *_, difference = _read_config(folder)
-        if difference is not None:
-            return shared_tokenizer(difference.folder(folder, ZOO), ZOO)
-    return shared_tokenizer(folder, ZOO)
-
-
-def _read_base(folder: Path, difference: Difference) -> tuple[Path, TransformerConfig]:
-    """Return the folder and the config of the base of a difference, once its revision is checked.
-
-    Raises:
-        CheckpointError: it is not there, has another revision, or is a difference itself.
-    """
-    base = difference.folder(folder, ZOO)
-    config, quantization, earlier = _read_config(base)
-    if earlier is not None or quantization is not None:
-        raise CheckpointError(
-            f"{folder} is a difference from {base}, which is quantized or a difference itself"
-        )
-    difference.require(folder, base, _revision(base))
-    return base, config
-
-
-def _read_config(
-    folder: Path,
-) -> tuple[TransformerConfig, StoredQuantization | None, Difference | None]:
-    path = folder / CONFIG
-    try:
-        content = read_file(folder, CONFIG, MAX_BYTES[CONFIG])
-        data = json.loads(content, object_pairs_hook=unique_keys)
-        if not isinstance(data, dict):
-            raise ValueError("a config must be a JSON object")
-        quantization = data.pop("quantization", None)
-        if quantization is not None:
-            quantization = StoredQuantization.from_dict(quantization)
-        difference = data.pop("difference", None)
-        if difference is not None:
-            difference = Difference.from_dict(difference)
-            if quantization is not None:
-                raise ValueError("difference and quantization exclude each other")
-        return TransformerConfig.from_dict(data), quantization, difference
-    except RecursionError as error:
-        raise CheckpointError(f"{path}: nests too deeply") from error
-    except json.JSONDecodeError as error:
-        raise CheckpointError(f"{path} is not JSON: {error}") from error
-    except CheckpointError:
-        raise
-    except ValueError as error:
-        raise CheckpointError(f"{path}: {error}") from error
-
-
-def _read_tokenizer(folder: Path, config: TransformerConfig) -> Tokenizer:
-    path = tokenizer_file(folder)
-    try:
-        tokenizer = read_tokenizer(path)
-    except ValueError as error:
-        raise CheckpointError(str(error)) from error
-    if tokenizer.vocab_size != config.vocab_size:
-        raise CheckpointError(
-            f"{path} has {tokenizer.vocab_size} tokens, but {CONFIG} says {config.vocab_size}"
-        )
-    tokenizer.disable_cache()
-    return tokenizer
-
-
-@lru_cache(16)
-def meta_model(config: TransformerConfig) -> Transformer:
-    """Return the model on PyTorch's meta device: names and shapes without memory.
-
-    Models of equal configs share one; a third of a description's time goes into making it.
-    """
-    with torch.device("meta"), SkipInitialisation():
-        return Transformer(config)
-
-
-def uninitialised_model(config: TransformerConfig) -> Transformer:
-    """Return the model with uninitialised weights, to be loaded next."""
-    with SkipInitialisation():
-        return Transformer(config)
-
-
-def _require_weights(
-    folder: Path,
-    meta: Transformer,
-    quantization: StoredQuantization | None,
-    difference: Difference | None = None,
-    base: tuple[Path, TransformerConfig] | None = None,
-) -> None:
-    """Check the names, shapes and dtypes of the weights by the header of their file.
-
-    Raises:
-        CheckpointError: one differs from the config's, or the weights exceed the memory.
-    """
-    try:
-        if difference is not None and base is not None:
-            expected = difference.layout(meta.weights(), meta_model(base[1]).weights())
-        else:
-            expected = stored_layout(meta.weights(), quantization)
-    except UnknownPart as error:
-        raise CheckpointError(f"{folder / CONFIG}: {error}") from error
-    n_numbers = sum(tensor.numel() for tensor in (*meta.parameters(), *meta.buffers()))
-    require_memory(folder / CONFIG, n_numbers)
-    header_bytes = _HEADER_BYTES + _HEADER_BYTES_PER_TENSOR * len(expected)
-    path, max_bytes = folder / WEIGHTS, header_bytes + _MAX_BYTES_PER_NUMBER * n_numbers
-    _require_short_header(folder, header_bytes, max_bytes)
-    try:
-        with open_tensors(folder, WEIGHTS, max_bytes) as file:
-            _require_same_names(path, set(file.keys()), set(expected))
-            for name, stored in expected.items():
-                entry = file.get_slice(name)
-                shape, dtypes = tuple(entry.get_shape()), stored.dtypes or _DTYPES
-                if shape != stored.shape:
-                    raise CheckpointError(
-                        f"{path}: {name} has shape {shape}, expected {stored.shape}"
-                    )
-                if entry.get_dtype() not in dtypes:
-                    raise CheckpointError(
-                        f"{path}: {name} holds {entry.get_dtype()}, expected {', '.join(dtypes)}"
-                    )
-    except (OSError, SafetensorError) as error:
-        raise CheckpointError(f"{path}: {error}") from error
-
-
-def _require_short_header(folder: Path, header_bytes: int, max_bytes: int) -> None:
-    """Check the length of a safetensors header before it is parsed into objects."""
-    with open_file(folder, WEIGHTS, max_bytes) as file:
-        length = int.from_bytes(file.read(8), "little")
-    if length > header_bytes:
-        raise CheckpointError(
-            f"{folder / WEIGHTS}: the header has {length:,} bytes; this model's may have "
-            f"{header_bytes:,}"
+    def __repr__(self) -> str:
+        n_parameters = f"{self.description.n_parameters / 1e6:.1f} M parameters"
+        return (
+            f"<Checkpoint {self.id}: {self.config.kind}, {self.config.n_layers} layers, "
+            f"{n_parameters}>"
         )
 
+    @property
+    def id(self) -> str:
+        """The name of the model, which is the name of its folder."""
+        return self.description.id
 
-def _read_weights(
-    folder: Path, shapes: Mapping[str, Tensor], quantization: StoredQuantization | None
-) -> dict[str, Tensor]:
-    path = folder / WEIGHTS
-    try:
-        with open_tensors(folder, WEIGHTS, path.stat().st_size) as file:  # `describe` bounds it
-            *_, difference = _read_config(folder)
-            if difference is None:
-                weights = restored_weights(file.get_tensor, shapes, quantization)
+    @property
+    def config(self) -> TransformerConfig:
+        """The architecture."""
+        return self.model.config
+
+    @property
+    def device(self) -> torch.device:
+        """The device of the weights."""
+        return self.model.vectors.device
+
+    @property
+    def precision(self) -> str:
+        """The dtype of the weights and of the pass: float32 or bfloat16."""
+        return str(self.model.vectors.dtype).removeprefix("torch.")
+
+    def read(
+        self,
+        texts: Sequence[Sequence[int]],
+        targets: Sequence[Sequence[int]] | None,
+        *,
+        sites: Sequence[str],
+        heads: tuple[int, ...] | None = None,
+        interventions: Sequence[Intervention] = (),
+    ) -> Capture:
+        """As `Served.read`."""
+        model = self.model
+        changes = intervene(model, interventions) if interventions else nullcontext()
+        with torch.inference_mode(), changes, model.capture_sites(sites, heads) as captured:
+            batch, has_logits = pad(texts, self.device), "logits" in sites
+            if self.config.has_encoder:
+                target_ids = pad(targets, self.device).ids if targets else None
+                model(batch.ids, target_ids, is_token=batch.is_token, has_logits=has_logits)
+            # Causal rows need no padding mask, as the padding is at their end.
+            elif not interventions and (n_layers := _n_layers(sites)):
+                model.decoder(batch.ids, n_layers=n_layers)
             else:
-                base, config = _read_base(folder, difference)
-                known = _read_weights(base, meta_model(config).weights(), None)
-                weights = difference.restored(file.get_tensor, shapes, known)
-    except CheckpointError:
-        raise
-    except (OSError, SafetensorError, ValueError) as error:
-        raise CheckpointError(f"{path}: {error}") from error
-    for name, tensor in weights.items():
-        if not math.isfinite(tensor.abs().sum().item()):
-            raise CheckpointError(f"{path}: {name} holds a weight that is not finite")
-    return weights
+                model(batch.ids, has_logits=has_logits)
+        return captured
+
+    @property
+    def end_ids(self) -> frozenset[int]:
+        """As `Served.end_ids`: the end token."""
+        return frozenset({self.tokenizer.end_id})
+
+    def translate(self, sources: Sequence[Sequence[int]]) -> list[list[int]]:
+        """As `Served.translate`, by beam search."""
+        start_id, end_id = self.tokenizer.start_id, self.tokenizer.end_id
+        return translate(self.model, sources, start_id=start_id, end_id=end_id)
+
+    def with_weights_of(
+        self, interventions: Sequence[Intervention]
+    ) -> AbstractContextManager[None]:
+        """As `Served.with_weights_of`."""
+        quantizations = quantizations_of(interventions)
+        return quantized_weights(self.model, quantizations) if quantizations else nullcontext()
+
+    def writer(self, interventions: Sequence[Intervention] = ()) -> TransformerWriter:
+        """As `Served.writer`."""
+        return TransformerWriter(self.model, interventions)
+
+    def exits(
+        self, stack: str, streams: Iterable[Float[np.ndarray, "query d_model"]]
+    ) -> Iterator[Float[np.ndarray, "query vocab"]]:
+        """As `Served.exits`: the final norm and the unembedding."""
+        parameters = {
+            name: _named(tensor)
+            for name, tensor in self.model.weights().items()
+            if any(fnmatchcase(name, glob) for glob in PARAMETERS)
+        }
+        return norm_and_unembedding(parameters, self.config.norm_epsilon)(stack, streams)
+
+    def linear_exit(
+        self, stack: str, stream: Float[np.ndarray, " d_model"], tokens: Sequence[int]
+    ) -> LinearExit:
+        """As `Served.linear_exit`: (γ·(x − μ)/σ + β)·Eᵀ, σ frozen; RMSNorm has neither μ nor β."""
+        norm = self.model.get_submodule(stack).norm
+        rows = _wide(self.model.vectors[list(tokens)])
+        if not isinstance(norm, Norm):
+            return LinearExit(rows, np.zeros(len(rows)))
+        scaled = rows * _wide(norm.scale)
+        if not isinstance(norm, LayerNorm):
+            size = np.sqrt(np.square(stream).mean() + norm.epsilon)
+            return LinearExit(scaled / size, np.zeros(len(rows)))
+        centred = scaled - scaled.mean(axis=-1, keepdims=True)
+        size = np.sqrt(stream.var() + norm.epsilon)
+        return LinearExit(centred / size, rows @ _wide(norm.shift))
+
+    def gradients(
+        self,
+        text: Sequence[int],
+        target: Sequence[int] | None,
+        *,
+        sites: Sequence[str],
+        position: int,
+        tokens: tuple[int, int],
+        interventions: Sequence[Intervention],
+    ) -> Mapping[str, Tensor]:
+        """As `Served.gradients`."""
+        model = self.model
+        with (
+            torch.inference_mode(False),
+            torch.enable_grad(),
+            intervene(model, interventions),
+            gradient_leaves(model, sites) as leaves,
+        ):
+            ids = torch.tensor([list(text)], device=self.device)
+            target_ids = torch.tensor([list(target)], device=self.device) if target else None
+            logits = model(ids, target_ids).logits[0, position].float()
+            difference = logits[tokens[0]] - logits[tokens[1]]
+            gradients = torch.autograd.grad(difference, list(leaves.values()))
+        return dict(zip(leaves, gradients, strict=True))
+
+    def run(
+        self,
+        texts: Sequence[Sequence[int]],
+        targets: Sequence[Sequence[int]] | None,
+        *,
+        edits: Iterable[tuple[str, Edit]],
+        interventions: Sequence[Intervention] = (),
+    ) -> Float[Tensor, "row query vocab"]:
+        """As `Served.run`."""
+        model = self.model
+        with ExitStack() as stack:
+            stack.enter_context(intervene(model, interventions))
+            for site, edit in edits:
+                stack.enter_context(model.edit(site, edit))
+            ids = torch.tensor([list(text) for text in texts], device=self.device)
+            target_ids = None
+            if targets:
+                target_ids = torch.tensor([list(each) for each in targets], device=self.device)
+            logits: Tensor = model(ids, target_ids).logits
+        return logits
+
+    def graph_weights(self) -> Weights:
+        """As `Served.graph_weights`."""
+        return Weights(self._graph_norm, self._graph_input, self._graph_output)
+
+    def _graph_norm(self, site: str) -> NormParts | None:
+        norm = self.model.get_submodule(site)
+        if not isinstance(norm, Norm):
+            return None
+        shift = norm.shift.detach() if isinstance(norm, LayerNorm) else None
+        return NormParts(norm.scale.detach(), shift, norm.epsilon, isinstance(norm, LayerNorm))
+
+    def _graph_input(self, site: str) -> InputMatrix:
+        path, _, part = site.rpartition(".")
+        attention = self.model.get_submodule(path)
+        assert isinstance(attention, MultiHeadAttention)
+        projection = {
+            "queries": attention.query_projection,
+            "keys": attention.key_projection,
+            "values": attention.value_projection,
+        }[part]
+
+        def by_head(rows: Tensor) -> Tensor:
+            groups: Tensor = rows.detach().unflatten(0, (-1, attention.d_head))
+            return groups.repeat_interleave(attention.n_heads // len(groups), dim=0)
+
+        weight = by_head(projection.weight).transpose(1, 2)
+        return InputMatrix(weight, None if projection.bias is None else by_head(projection.bias))
+
+    def _graph_output(self, path: str) -> Tensor:
+        attention = self.model.get_submodule(path)
+        assert isinstance(attention, MultiHeadAttention)
+        rows: Tensor = attention.output_projection.weight.detach().T
+        by_head: Tensor = rows.unflatten(0, (attention.n_heads, -1))
+        return by_head
+
+    def output_weights(self, path: str) -> NamedArray:
+        """As `Served.output_weights`."""
+        tensor = self.model.weights()[f"{path}.output_projection.weight"]
+        by_head = tensor.detach().float().cpu().T.reshape(self.config.n_heads, -1, len(tensor))
+        return NamedArray(("head", "d_head", "d_model"), by_head.numpy())
+
+    def weights(self) -> dict[str, Weight]:
+        """As `Served.weights`."""
+        model, weights = self.model, dict[str, Weight]()
+        for stack in ("encoder", "decoder"):
+            if (embedding := getattr(model, stack, None)) is None:
+                continue
+            table = embedding.embedding
+            name = f"{stack}.embedding"
+            weights[f"{name}.W_E"] = _weight(("vocab", "d_model"), table.vectors.weight)
+            if table.is_learned:
+                axes = ("position", "d_model")
+                weights[f"{name}.W_pos"] = _weight(axes, table.positions.weight)
+            weights |= dict(_norm_weights(stack, embedding.norm))
+        for facts in self.description.attentions:
+            weights |= dict(_attention_weights(facts.path, model.get_submodule(facts.path)))
+            layer, _, kind = facts.path.rpartition(".")
+            norm = "cross_attention_norm" if kind == "cross_attention" else "attention_norm"
+            weights |= dict(_norm_weights(facts.path, model.get_submodule(f"{layer}.{norm}")))
+        return weights | {"W_U": _weight(("vocab", "d_model"), model.vectors)}
+
+    def positions(self, n: int) -> dict[str, NamedArray]:
+        """As `Served.positions`."""
+        config = self.config
+        match config.positional:
+            case "sinusoidal":
+                return sinusoidal_encoding(n, config.d_model)
+            case "rotary":
+                return rotary_encoding(n, config.d_head)
+            case "alibi":
+                return alibi_encoding(n, config.n_heads)
+            case "none":
+                raise ValueError("the model has no positional encoding")
+        if n > config.max_tokens:
+            raise ValueError(f"the model has learned {config.max_tokens} positions, not {n}")
+        return learned_encoding(self.model, n)
 
 
-def _require_same_names(path: Path, names: set[str], expected: set[str]) -> None:
-    if missing := sorted(expected - names):
-        raise CheckpointError(f"{path}: the tensor {missing[0]} is missing ({len(missing)} in all)")
-    if surplus := sorted(names - expected):
-        raise CheckpointError(f"{path}: the tensor {surplus[0]} is unknown ({len(surplus)} in all)")
+def learned_encoding(model: Transformer, n: int) -> dict[str, NamedArray]:
+    """Return the first rows of each table of learned positions."""
+    ending = ".embedding.positions.weight"
+    tables = {
+        name.removesuffix(ending): table[:n]
+        for name, table in model.weights().items()
+        if name.endswith(ending)
+    }
+    return {
+        "encoding" if len(tables) == 1 else f"{stack}.encoding": as_named("position d_model", table)
+        for stack, table in tables.items()
+    }
 
 
-def _revision(folder: Path) -> str:
-    """Return the first 16 hexadecimal digits of a SHA-256 over config, tokenizer and weights.
+def _weight(
+    axes: tuple[str, ...], tensor: Tensor, make: Callable[[Tensor], Tensor] = lambda matrix: matrix
+) -> Weight:
+    """Return a matrix that is made of a parameter when it is read."""
+    with torch.device("meta"):
+        shape = make(torch.empty(tensor.shape)).shape
 
-    The config of a difference names the revision of its base. Line endings are normalised, because
-    they depend on the settings of a Git checkout.
-    """
-    digest = hashlib.sha256()
-    try:
-        for path in (folder / CONFIG, tokenizer_file(folder)):
-            content = read_file(path.parent, path.name, MAX_BYTES[path.name])
-            content = content.replace(b"\r\n", b"\n")
-            digest.update(hashlib.sha256(content).digest())
-        with open_file(folder, WEIGHTS, (folder / WEIGHTS).stat().st_size) as file:
-            digest.update(hashlib.file_digest(file, "sha256").digest())
-    except OSError as error:
-        raise CheckpointError(f"{error.filename}: {error.strerror}") from error
-    return digest.hexdigest()[:16]
+    def read() -> Float[np.ndarray, "*axes"]:
+        return make(tensor.detach()).float().cpu().contiguous().numpy()
+
+    return Weight(axes, tuple(shape), read)
+
+
+def _attention_weights(path: str, attention: nn.Module) -> Iterator[tuple[str, Weight]]:
+    """Yield the projections of an attention by head; shared keys and values are repeated."""
+    assert isinstance(attention, MultiHeadAttention)
+    n_heads = attention.n_heads
+
+    def by_head(rows: Tensor) -> Tensor:
+        d_head = attention.query_projection.out_features // n_heads
+        groups: Tensor = rows.unflatten(0, (-1, d_head))
+        return groups.repeat_interleave(n_heads // len(groups), dim=0)
+
+    for letter, projection in (
+        ("Q", attention.query_projection),
+        ("K", attention.key_projection),
+        ("V", attention.value_projection),
+    ):
+        axes = ("head", "d_model", "d_head")
+        name = f"{path}.W_{letter}"
+        yield name, _weight(axes, projection.weight, lambda rows: by_head(rows).transpose(1, 2))
+        if projection.bias is not None:
+            yield f"{path}.b_{letter}", _weight(("head", "d_head"), projection.bias, by_head)
+    output = attention.output_projection
+    axes = ("head", "d_head", "d_model")
+    yield f"{path}.W_O", _weight(axes, output.weight, lambda rows: by_head(rows.T))
+    if output.bias is not None:
+        yield f"{path}.b_O", _weight(("d_model",), output.bias)
+
+
+def _norm_weights(path: str, norm: nn.Module) -> Iterator[tuple[str, Weight]]:
+    """Yield γ and, of LayerNorm, β; a stack with post norms has none at its end."""
+    if isinstance(norm, Norm):
+        yield f"{path}.norm_scale", _weight(("d_model",), norm.scale)
+    if isinstance(norm, LayerNorm):
+        yield f"{path}.norm_shift", _weight(("d_model",), norm.shift)
+
+
+def _wide(tensor: Tensor) -> Float[np.ndarray, "*axes"]:
+    return tensor.detach().double().cpu().numpy()
+
+
+def _named(tensor: Tensor) -> NamedArray:
+    axes = ("vocab", "d_model") if tensor.ndim == 2 else ("d_model",)
+    return NamedArray(axes, tensor.detach().float().cpu().numpy())
+
+
+def _n_layers(sites: Sequence[str]) -> int | None:
+    """Return the first layers that have all sites; None: the whole pass has them."""
+    layers = [layer for site in sites if (layer := layer_of(site)) is not None]
+    return max(layers) + 1 if layers and len(layers) == len(sites) else None

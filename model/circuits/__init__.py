@@ -1,1 +1,15 @@
-"""Circuits: the edges between a model's parts, their scores, cuts, tasks and studies."""
+"""Circuits: the few edges between the parts of a model that do a task.
+
+    graph          writers and readers of a model, and the edges between them
+    weights        the norms and matrices behind a graph
+    parts          a graph with its weights, proved exact on one text
+    edges          the edges of a graph by position
+    path_patching  passes in which a reader does not read all that was written
+    pairs          pairs of texts, their logit differences, and passes over many pairs
+    edge_scores    score edges by gradients or by patching
+    circuit        choose edges, and measure what their own run keeps
+    tasks          pairs of texts that ship, or that a file holds
+    study          circuits of some models on a task, from one file that can be run again
+
+Read `graph`, then `path_patching`, then `circuit`.
+"""

@@ -19,8 +19,8 @@ import numpy as np
 from jaxtyping import Float
 
 from headlight.model.circuits.edge_scores import STEPS, Method, edge_scores
-from headlight.model.circuits.passes import PairPasses
-from headlight.model.circuits.unfolded import Place, Unfolded
+from headlight.model.circuits.edges import Edges, Place
+from headlight.model.circuits.pairs import PairPasses
 
 Rule: TypeAlias = Literal["top", "greedy", "pruned"]
 
@@ -129,71 +129,43 @@ def find_circuit(
     on_paths = set(passes.edges.on_paths(wanted))
     edges = tuple(edge for edge in wanted if edge in on_paths)
     measured = _Shares(measuring) if is_split else shares
-    without = [[edge for edge in edges if edge != left] for left in edges]
-    others = sorted(set(range(passes.edges.n_edges)) - set(edges))
-    runs = measured.runs([edges, others, *without])
-    values = [measured.share(run) for run in runs]
+    alone, complement, losses = measured.by_edge(edges)
     return Circuit(
         scores=scores,
         edges=edges,
         chosen=shares.measured(shares.runs([edges])[0]),
-        held_out=measured.measured(runs[0]) if is_split else None,
+        held_out=measured.measured(alone) if is_split else None,
         curve=measured.curve(order),
-        losses=np.array([values[0] - value for value in values[2:]]),
-        complement=values[1],
+        losses=losses,
+        complement=complement,
     )
 
 
-def measure(passes: PairPasses, edges: Sequence[int]) -> Circuit:
-    """Return what the run of given edges shows, on all pairs.
+def measure(passes: PairPasses, edges: Sequence[int], *, is_cut: bool = False) -> Circuit:
+    """Return what the run of given edges shows, or of all edges but those, on all pairs.
+
+    With `is_cut` the edges of the result are those that are cut; a loss is that of cutting one by
+    itself.
 
     Raises:
         ValueError: the texts of the pairs give the same logit difference.
         Cancelled: as `cancellation`.
     """
     shares = _Shares(passes)
-    edges = list(dict.fromkeys(edges))
-    others = sorted(set(range(passes.edges.n_edges)) - set(edges))
-    without = [[edge for edge in edges if edge != left] for left in edges]
-    runs = shares.runs([edges, others, *without])
-    values = [shares.share(run) for run in runs]
+    edges = tuple(dict.fromkeys(edges))
+    run, complement, losses = shares.by_edge(edges, is_cut=is_cut)
     return Circuit(
         scores=None,
-        edges=tuple(edges),
-        chosen=shares.measured(runs[0]),
+        edges=edges,
+        chosen=shares.measured(run),
         held_out=None,
         curve=(),
-        losses=np.array([values[0] - value for value in values[2:]]),
-        complement=values[1],
+        losses=losses,
+        complement=complement,
     )
 
 
-def without(passes: PairPasses, edges: Sequence[int]) -> Circuit:
-    """Return what the whole model shows without some edges, on all pairs.
-
-    The edges of the result are those that are cut; a loss is that of cutting one by itself.
-
-    Raises:
-        ValueError: the texts of the pairs give the same logit difference.
-        Cancelled: as `cancellation`.
-    """
-    shares = _Shares(passes)
-    edges = list(dict.fromkeys(edges))
-    every = set(range(passes.edges.n_edges))
-    runs = shares.runs([every - set(edges), edges, *(every - {edge} for edge in edges)])
-    values = [shares.share(run) for run in runs]
-    return Circuit(
-        scores=None,
-        edges=tuple(edges),
-        chosen=shares.measured(runs[0]),
-        held_out=None,
-        curve=(),
-        losses=np.array([1 - value for value in values[2:]]),
-        complement=values[1],
-    )
-
-
-def ranked(edges: Unfolded, scores: Float[np.ndarray, " edge"], rule: Rule) -> list[int]:
+def ranked(edges: Edges, scores: Float[np.ndarray, " edge"], rule: Rule) -> list[int]:
     """Return the numbers of the edges, the first to be in a circuit first."""
     sizes = np.abs(scores)
     if rule != "greedy":
@@ -211,7 +183,7 @@ def ranked(edges: Unfolded, scores: Float[np.ndarray, " edge"], rule: Rule) -> l
             for number in into.get(reader, ()):
                 heapq.heappush(queue, (-float(sizes[number]), number))
 
-    for reader in edges.last():
+    for reader in edges.last:
         join(reader)
     while queue:
         _, number = heapq.heappop(queue)
@@ -243,6 +215,23 @@ class _Shares:
     def share(self, run: Float[np.ndarray, " pair"]) -> float:
         base = self.corrupted.mean()
         return float((run.mean() - base) / (self.clean.mean() - base))
+
+    def by_edge(
+        self, edges: Sequence[int], *, is_cut: bool = False
+    ) -> tuple[Float[np.ndarray, " pair"], float, Float[np.ndarray, " edge"]]:
+        """Return the run of some edges, the share of all others, and what each edge loses.
+
+        With `is_cut` it is the run without them, and a loss is that of cutting one edge.
+        """
+        every = set(range(self.passes.edges.n_edges))
+        others = sorted(every - set(edges))
+        whole, rest = (others, edges) if is_cut else (edges, others)
+        kept = sorted(every) if is_cut else edges
+        without = [[each for each in kept if each != left] for left in edges]
+        runs = self.runs([whole, rest, *without])
+        base, complement, *values = (self.share(run) for run in runs)
+        losses = (1.0 if is_cut else base) - np.array(values)
+        return runs[0], complement, losses
 
     def measured(self, run: Float[np.ndarray, " pair"]) -> Faithfulness:
         n = len(run)

@@ -25,7 +25,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headlight.model.cancellation import check
-from headlight.model.circuits.passes import Pair, PairPasses, differences, texts_of
+from headlight.model.circuits.pairs import Pair, PairPasses, differences, texts_of
 from headlight.model.hooks import Edit
 
 Method: TypeAlias = Literal["eap", "eap_ig", "noising", "denoising", "exact"]

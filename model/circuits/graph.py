@@ -13,14 +13,14 @@ matrices and norms, and checks that the graph is exact.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from headlight.model.attention.terms import AttentionFacts
-    from headlight.model.served.protocol import Description
+    from headlight.model.description import Description
 
 Kind = Literal["tokens", "head", "attention", "feed_forward", "expert"]
 Input = Literal["query", "key", "value", "attention", "feed_forward", "logits"]
@@ -352,8 +352,3 @@ class _Builder:
             Writer(name=f"{begin}e{number}", kind="expert", step=step, expert=number, **common)
             for number in range(n_experts)
         ]
-
-
-def streams(graph: Graph) -> Iterator[str]:
-    """Yield the sites of all streams that readers read, each once."""
-    yield from dict.fromkeys(reader.stream for reader in graph.readers)

@@ -17,7 +17,7 @@ from torch import Tensor
 from headlight.model.circuits.graph import Graph, NoGraph, graph_of
 from headlight.model.circuits.weights import InputMatrix, NormParts, Weights
 from headlight.model.hooks import Edit
-from headlight.model.served.protocol import Served
+from headlight.model.served import Served
 
 TOLERANCE = 2e-5
 """The largest difference from the sum or formula, by the largest number; rounding makes 1e-6."""

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from headlight.model.arithmetic import Problem
-from headlight.model.circuits.passes import Pair, UnfitPair
+from headlight.model.circuits.pairs import Pair, UnfitPair
 from headlight.model.profiles.controlled_sentences import NOUNS, PREPOSITIONS
-from headlight.model.served.protocol import Served
+from headlight.model.served import Served
 from headlight.model.tracing import EmptyText, TooManyTokens, read_tokens
 
 N_PAIRS = 100

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from headlight.model.cancellation import check
 from headlight.model.config import ExpertsConfig, TransformerConfig
+from headlight.model.distributions import entropy
 from headlight.model.experiments.experiment import (
     Arrays,
     Cost,
@@ -213,7 +214,7 @@ def _loads(
         "load": load.numpy(),
         "probability": probs.mean(dim=0).numpy(),
         "cluster_load": (by_cluster / counts[:, None]).numpy(),
-        "effective_experts": torch.special.entr(load).sum().exp().numpy(),
+        "effective_experts": entropy(load, "nats").exp().numpy(),
         "tested_balance_loss": load_balance_loss(probs, indices).numpy(),
     }
 

@@ -14,6 +14,7 @@ from jaxtyping import Float, Int
 from pydantic import Field
 
 from headlight.model.cancellation import check
+from headlight.model.distributions import entropy
 from headlight.model.experiments.experiment import (
     Arrays,
     Cost,
@@ -100,10 +101,9 @@ def _measure(products: Float[np.ndarray, "sample key"], width: int) -> dict[str,
     """Return the statistics of one width, each by whether scores are divided by √d."""
     scores = np.stack([products, products / np.sqrt(width)])
     weights = softmax(scores)
-    logs = np.log2(np.maximum(weights, np.finfo(float).tiny))
     return {
         "variance": scores.var(axis=(1, 2)),
-        "entropy": -(weights * logs).sum(axis=-1).mean(axis=-1),
+        "entropy": entropy(weights, "bits").mean(axis=-1),
         "greatest_weight": weights.max(axis=-1).mean(axis=-1),
         "gradient": jacobian_norm(weights).mean(axis=-1),
         "example": weights[:, 0],

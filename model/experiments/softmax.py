@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float
 from pydantic import Field
 
+from headlight.model.distributions import entropy
 from headlight.model.experiments.experiment import (
     Arrays,
     Cost,
@@ -58,7 +59,6 @@ def run(parameters: Softmax) -> Iterator[Arrays]:
     """Compute both of the chosen scores, and by temperature and shift."""
     scores = np.array(parameters.scores) + parameters.shift
     by_temperature = softmax(scores / TEMPERATURES[:, None])
-    logs = np.log2(np.maximum(by_temperature, np.finfo(float).tiny))
     pole = -np.mean(parameters.scores)
     near = np.concatenate([pole - NEAR, pole + NEAR])
     shifts = np.unique(np.concatenate([SHIFTS, near[np.abs(near) <= SHIFTS[-1]]]))
@@ -70,7 +70,7 @@ def run(parameters: Softmax) -> Iterator[Arrays]:
         "weights": softmax(scores / parameters.temperature),
         "temperature": TEMPERATURES,
         "by_temperature": by_temperature.T,
-        "entropy": -(by_temperature * logs).sum(axis=-1),
+        "entropy": entropy(by_temperature, "bits"),
         "shift": shifts,
         "normalised_by_shift": normalised(shifted).T,
         "softmax_by_shift": softmax(shifted).T,

@@ -28,7 +28,8 @@ from torch import Tensor
 
 from headlight.model.arithmetic import Marking, Problem, mark, split
 from headlight.model.cancellation import check
-from headlight.model.checkpoint.checkpoint import ZOO, load_checkpoint
+from headlight.model.checkpoint.checkpoint import Checkpoint
+from headlight.model.checkpoint.loading import ZOO, load_checkpoint
 from headlight.model.experiments.chains import ValueHead, solve
 from headlight.model.experiments.experiment import (
     Arrays,
@@ -38,7 +39,6 @@ from headlight.model.experiments.experiment import (
     Quantity,
     Source,
 )
-from headlight.model.served.transformer import Checkpoint
 
 BOUNDS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.8)
 """The probabilities at which adaptive voting stops."""

@@ -35,7 +35,7 @@ from headlight.model.foreign.probe import Recorder
 from headlight.model.foreign.rotations import distance_from_library
 from headlight.model.foreign.sites import NamedLayer
 from headlight.model.foreign.writes import parts_of
-from headlight.model.served.protocol import RowCapture
+from headlight.model.served import RowCapture
 from headlight.model.trace import Rotation
 
 EAGER, FORMULA, LENS, FUSED, CACHED, PADDED = 1e-5, 1e-6, 1e-5, 1e-5, 5e-6, 1e-5

@@ -15,8 +15,9 @@ from headlight.model.config import Architecture
 from headlight.model.foreign.passes import ForeignPasses
 from headlight.model.foreign.rotations import separates
 from headlight.model.generation.sampling import last_query
-from headlight.model.interventions.intervene import Intervention, bound
-from headlight.model.served.protocol import RowCapture
+from headlight.model.interventions.intervene import bound
+from headlight.model.interventions.intervention import Intervention
+from headlight.model.served import RowCapture
 
 
 @dataclass

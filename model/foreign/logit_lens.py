@@ -12,7 +12,7 @@ from headlight.model.cancellation import check
 from headlight.model.foreign.installing import stepping_over
 from headlight.model.foreign.passes import ForeignPasses
 from headlight.model.foreign.points import new_pass
-from headlight.model.served.protocol import LinearExit
+from headlight.model.served import LinearExit
 
 
 def exits(

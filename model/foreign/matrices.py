@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from headlight.model.foreign.attention_facts import same, tolerance_of
 from headlight.model.foreign.probe import Call
 from headlight.model.foreign.sites import Matrix, Named, Source, rows_of
-from headlight.model.served.protocol import Weight
+from headlight.model.served import Weight
 
 if TYPE_CHECKING:
     from headlight.model.foreign.passes import ForeignPasses

@@ -19,6 +19,7 @@ from torch import Tensor
 from headlight.model import cancellation
 from headlight.model.checkpoint.card import ModelCard
 from headlight.model.circuits.weights import Weights
+from headlight.model.description import NO_LIMIT, Description
 from headlight.model.foreign import attention as attention_file
 from headlight.model.foreign import logit_lens, matrices
 from headlight.model.foreign.checks import Checked, check, restore
@@ -57,8 +58,8 @@ from headlight.model.foreign.sites import Named, rows_of
 from headlight.model.foreign.tokenizer import read_tokenizer
 from headlight.model.foreign.writes import reach_of
 from headlight.model.hooks import Edit, gradient_leaves
-from headlight.model.interventions.intervene import Intervention
-from headlight.model.served.protocol import NO_LIMIT, Description, LinearExit, TextTokenizer, Weight
+from headlight.model.interventions.intervention import Intervention
+from headlight.model.served import LinearExit, TextTokenizer, Weight
 from headlight.model.trace import NamedArray
 
 _READ, _BUILT = 0.6, 0.8

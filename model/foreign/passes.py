@@ -15,14 +15,9 @@ from headlight.model.foreign.points import new_pass
 from headlight.model.foreign.rotations import separates, switches_of
 from headlight.model.foreign.sites import Named
 from headlight.model.hooks import Capture, Edit, HookedModule, HookPoint
-from headlight.model.interventions.intervene import (
-    ImpossibleIntervention,
-    Intervention,
-    bound,
-    site_edits,
-    unscaled_paths,
-)
-from headlight.model.served.protocol import UnwatchedPass, pad
+from headlight.model.interventions.intervene import bound, site_edits, unscaled_paths
+from headlight.model.interventions.intervention import ImpossibleIntervention, Intervention
+from headlight.model.served import UnwatchedPass, pad
 
 _WHOLE = (".scores", ".weights", ".sink", ".bias")
 """The sites that need the weights of every query at once."""

@@ -16,9 +16,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headlight.model.cancellation import check
-from headlight.model.interventions.intervene import Intervention, bound, intervene
+from headlight.model.interventions.intervene import bound, intervene
+from headlight.model.interventions.intervention import Intervention
 from headlight.model.layers import LayerCache
-from headlight.model.served.protocol import RowCapture, Writer
+from headlight.model.served import RowCapture, Writer
 from headlight.model.transformer import Cache, Transformer
 
 

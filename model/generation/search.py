@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import torch
 
 from headlight.model.cancellation import check
+from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.generation.sampling import (
     Continuation,
     NonFiniteLogits,
@@ -21,8 +22,7 @@ from headlight.model.generation.sampling import (
     decode_together,
     penalised,
 )
-from headlight.model.served.protocol import RowCapture, Writer
-from headlight.model.served.transformer import Checkpoint
+from headlight.model.served import RowCapture, Writer
 from headlight.model.tokenizer import Tokenizer
 
 NOTHING = RowCapture((), None, None)

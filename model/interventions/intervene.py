@@ -11,151 +11,28 @@ there, in the order given.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
-
 from headlight.model.config import Architecture
 from headlight.model.hooks import Edit
-from headlight.model.interventions.protocol import (
+from headlight.model.interventions.intervention import (
     ImpossibleIntervention,
     Intervention,
-    PlacedIntervention,
     Places,
-    SiteEdits,
-    Where,
 )
-from headlight.model.positions import alibi_bias
 from headlight.model.quantization.affine import (
     Quantization,
     UnknownPart,
     assigned,
     quantized_weights,
 )
-from headlight.model.sites import Site, UnknownHead
+from headlight.model.sites import Site
 
 if TYPE_CHECKING:
     from headlight.model.transformer import Transformer
-
-__all__ = ["ImpossibleIntervention", "Intervention", "Where"]
-
-
-class UnknownExpert(ValueError):
-    """An expert number that the model does not have."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class HeadAblation(PlacedIntervention):
-    """Set the context of these heads to 0, so that they write nothing; their weights stay."""
-
-    heads: tuple[int, ...]
-
-    @classmethod
-    def combined(cls, interventions: Sequence[HeadAblation], places: Places) -> SiteEdits:
-        """Yield an edit for each attention, of all heads that are ablated there."""
-        ablated: dict[str, set[int]] = {}
-        for ablation in interventions:
-            for head in ablation.heads:
-                if not 0 <= head < places.config.n_heads:
-                    last = places.config.n_heads - 1
-                    raise UnknownHead(f"there is no head {head}; the heads are 0 to {last}")
-            for path in places.attentions(ablation):
-                ablated.setdefault(path, set()).update(ablation.heads)
-        for path, heads in ablated.items():
-            yield f"{path}.context", partial(_fill, dim=1, index=sorted(heads), value=0.0)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExpertAblation(PlacedIntervention):
-    """Set the router logits of these experts to −∞, so that no token is routed to them."""
-
-    stage = 1
-    experts: tuple[int, ...]
-
-    @classmethod
-    def combined(cls, interventions: Sequence[ExpertAblation], places: Places) -> SiteEdits:
-        """Yield an edit for each layer of experts, of all that are ablated there."""
-        ablated: dict[str, set[int]] = {}
-        for ablation in interventions:
-            ablation._require_known(places.config)
-            for path in places.routers(ablation):
-                ablated.setdefault(path, set()).update(ablation.experts)
-        for path, experts in ablated.items():
-            _require_enough(places.config, experts, path)
-            fill = partial(_fill, dim=-1, index=sorted(experts), value=-math.inf)
-            yield f"{path}.router_logits", fill
-
-    def _require_known(self, config: Architecture) -> None:
-        if config.moe is None:
-            raise ImpossibleIntervention("the model is dense: it has no experts to switch off")
-        for expert in self.experts:
-            if not 0 <= expert < config.moe.n_experts:
-                last = config.moe.n_experts - 1
-                raise UnknownExpert(f"there is no expert {expert}; the experts are 0 to {last}")
-
-
-@dataclass(frozen=True, kw_only=True)
-class NoScaling(PlacedIntervention):
-    """Leave Q·Kᵀ undivided by √d_head; the bias of ALiBi stays as it is."""
-
-    stage = 2
-
-    @classmethod
-    def combined(cls, interventions: Sequence[NoScaling], places: Places) -> SiteEdits:
-        """Yield an edit for each attention, once."""
-        config = places.config
-        for path in dict.fromkeys(path for each in interventions for path in each.unscaled(places)):
-            is_biased = config.positional == "alibi" and path.endswith("self_attention")
-            multiply = partial(_multiply, factor=math.sqrt(config.d_head), bias=is_biased)
-            yield f"{path}.scores", multiply
-
-    def unscaled(self, places: Places) -> Sequence[str]:
-        """As `Intervention.unscaled`."""
-        return places.attentions(self)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Temperature(PlacedIntervention):
-    """Divide the scores by `value` before the softmax: above 1 flattens rows, below sharpens them.
-
-    It divides unscaled scores, if `NoScaling` acts in the same attention.
-
-    Raises:
-        ValueError: the value is not positive and finite.
-    """
-
-    stage = 3
-    value: float
-
-    def __post_init__(self) -> None:
-        if not 0 < self.value < math.inf:
-            raise ValueError(f"a temperature ({self.value}) must be a positive number")
-
-    @classmethod
-    def combined(cls, interventions: Sequence[Temperature], places: Places) -> SiteEdits:
-        """Yield an edit for each attention.
-
-        Raises:
-            ImpossibleIntervention: an attention has two temperatures.
-        """
-        values: dict[str, float] = {}
-        for temperature in interventions:
-            for path in places.attentions(temperature):
-                if path in values:
-                    raise ImpossibleIntervention(
-                        f"{path} has two temperatures, {values[path]:g} and {temperature.value:g}; "
-                        "keep one"
-                    )
-                values[path] = temperature.value
-        for path, value in values.items():
-            yield f"{path}.scores", partial(_divide, value=value)
 
 
 @contextmanager
@@ -272,29 +149,3 @@ def unscaled_paths(
     """Return the paths of the attentions whose factor is left out; arguments as in `site_edits`."""
     places = Places(config, paths)
     return frozenset(path for each in interventions for path in each.unscaled(places))
-
-
-def _require_enough(config: Architecture, ablated: set[int], path: str) -> None:
-    assert config.moe is not None
-    n_experts, top_k = config.moe.n_experts, config.moe.top_k
-    if (left := n_experts - len(ablated)) < top_k:
-        raise ImpossibleIntervention(
-            f"{path} routes every token to {top_k} of its {n_experts} experts, and only {left} "
-            f"would be left; switch at most {n_experts - top_k} off"
-        )
-
-
-def _fill(tensor: Tensor, *, dim: int, index: list[int], value: float) -> Tensor:
-    return tensor.index_fill(dim, tensor.new_tensor(index, dtype=torch.int64), value)
-
-
-def _multiply(scores: Tensor, *, factor: float, bias: bool) -> Tensor:
-    if not bias:
-        return scores * factor
-    n_heads, n_queries, n_keys = scores.shape[-3:]
-    added = alibi_bias(n_heads, n_queries, n_keys, scores.device)
-    return (scores - added) * factor + added
-
-
-def _divide(scores: Tensor, *, value: float) -> Tensor:
-    return scores / value

@@ -20,8 +20,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headlight.model.attention.observer import OBSERVED_AXES
-from headlight.model.interventions.protocol import ImpossibleIntervention as ImpossibleIntervention
-from headlight.model.interventions.protocol import Intervention, Places, SiteEdits
+from headlight.model.interventions.intervention import (
+    ImpossibleIntervention as ImpossibleIntervention,
+)
+from headlight.model.interventions.intervention import Intervention, Places, SiteEdits
 from headlight.model.sites import Site, match_sites, require_heads
 from headlight.model.trace import Trace
 

@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 
 from headlight.model.corpus import CorpusError
-from headlight.model.interventions.intervene import HeadAblation, Intervention, Where
-from headlight.model.served.protocol import Served
+from headlight.model.interventions.head_ablation import HeadAblation
+from headlight.model.interventions.intervention import Intervention, Where
+from headlight.model.served import Served
 from headlight.model.trace import AttentionFacts, Token
 from headlight.model.tracing import ModelInput
 

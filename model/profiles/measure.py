@@ -27,7 +27,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from headlight.model.analysis._layers import attentions_of
+from headlight.model.analysis.layers import attentions_of
 from headlight.model.corpus import CorpusError, SentencePair, lines
 from headlight.model.profiles.ablation import ablation_costs, passes
 from headlight.model.profiles.controlled_sentences import (
@@ -37,7 +37,7 @@ from headlight.model.profiles.controlled_sentences import (
 )
 from headlight.model.profiles.profile import labels_of
 from headlight.model.profiles.sums import HeadSums, Reader
-from headlight.model.served.protocol import Served
+from headlight.model.served import Served
 from headlight.model.trace import AttentionFacts, Token
 from headlight.model.tracing import ModelInput, PassSpec, run_batch, tokenize
 

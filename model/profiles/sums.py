@@ -12,7 +12,6 @@ All sums are float64, so that the order in which shards of a corpus are added do
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,7 +21,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from headlight.model.served.protocol import Served
+from headlight.model.distributions import entropy
+from headlight.model.served import Served
 from headlight.model.trace import AttentionFacts, Token
 from headlight.model.tracing import ModelInput
 
@@ -355,13 +355,11 @@ class Reader:
         for column, name in enumerate(masks.names):
             control = masks.controls.get(name, 0.0)
             sums.add(name, totals[:, column], control, masks.counts[name])
-        spread = torch.special.entr(weights).sum(dim=3, dtype=torch.float64)
-        counted = (masks.n_visible > 1)[:, None]
-        spread = torch.where(counted, spread, 0.0)
-        bits = spread.sum(dim=(0, 2)) / math.log(2)
-        sums.add(ENTROPY, bits.numpy(), 0.0, masks.counts[ENTROPY])
-        widest = masks.n_visible.clamp(min=2).double().log()[:, None]
-        sums.add(BROAD, (spread / widest).sum(dim=(0, 2)).numpy(), 0.0, masks.counts[BROAD])
+        spread = entropy(weights, "bits", torch.float64)
+        bits = torch.where((masks.n_visible > 1)[:, None], spread, 0.0)
+        sums.add(ENTROPY, bits.sum(dim=(0, 2)).numpy(), 0.0, masks.counts[ENTROPY])
+        widest = masks.n_visible.clamp(min=2).double().log2()[:, None]
+        sums.add(BROAD, (bits / widest).sum(dim=(0, 2)).numpy(), 0.0, masks.counts[BROAD])
         if sight.is_cross:
             values = monotonic(weights.double(), queries, keys)
             sums.add(MONOTONIC, values.sum(dim=0).numpy(), 0.0, len(weights))

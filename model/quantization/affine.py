@@ -26,7 +26,7 @@ from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
 from headlight.model.hooks import Function, FunctionMode
-from headlight.model.interventions.protocol import Intervention
+from headlight.model.interventions.intervention import Intervention
 
 LEAST_BITS, MOST_BITS = 2, 8
 

@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 from headlight import cli
 from headlight.main import create_app
 from headlight.model.checkpoint.card import ModelCard
-from headlight.model.checkpoint.checkpoint import load, save
+from headlight.model.checkpoint.loading import load, save
 from headlight.model.config import ExpertsConfig, TransformerConfig
 from headlight.model.tokenizer import train_tokenizer
 from headlight.model.transformer import Transformer

@@ -18,7 +18,7 @@ from time import process_time
 import torch
 
 from headlight.model.circuits.edge_scores import gradient_scores
-from headlight.model.circuits.passes import Pair, PairPasses
+from headlight.model.circuits.pairs import Pair, PairPasses
 from headlight.model.foreign.loading import quiet
 from headlight.model.foreign.model import serve_module
 

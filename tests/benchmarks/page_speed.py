@@ -25,7 +25,7 @@ import torch
 from playwright.sync_api import sync_playwright
 
 from headlight.model.checkpoint.card import ModelCard
-from headlight.model.checkpoint.checkpoint import save
+from headlight.model.checkpoint.loading import save
 from headlight.model.config import TransformerConfig
 from headlight.model.tokenizer import train_tokenizer
 from headlight.model.transformer import Transformer

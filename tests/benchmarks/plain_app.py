@@ -19,7 +19,7 @@ from fastapi import FastAPI, Response
 from pydantic import BaseModel
 
 from headlight.model.analysis.next_token import next_token
-from headlight.model.checkpoint.checkpoint import ZOO, load
+from headlight.model.checkpoint.loading import ZOO, load
 from headlight.model.tracing import DEFAULT_CAPTURE, trace
 
 torch.set_num_threads(1)

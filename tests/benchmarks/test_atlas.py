@@ -27,7 +27,7 @@ from headlight.model.atlas.ranges import plan, sentences_in
 from headlight.model.atlas.search import Question, search
 from headlight.model.atlas.shards import AT_ONCE, Settings, write_shard
 from headlight.model.checkpoint.card import read_card
-from headlight.model.checkpoint.checkpoint import CARD, ZOO, load, save
+from headlight.model.checkpoint.loading import CARD, ZOO, load, save
 from headlight.model.profiles.ablation import passes
 from headlight.model.profiles.measure import as_sentence, longest_sentence
 from headlight.model.transformer import Transformer

@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from headlight.model.checkpoint.card import ModelCard
-from headlight.model.checkpoint.checkpoint import save
+from headlight.model.checkpoint.loading import save
 from headlight.model.config import TransformerConfig
 from headlight.model.tokenizer import train_tokenizer
 from headlight.model.transformer import Transformer

@@ -15,7 +15,7 @@ from timeit import repeat
 import pytest
 import torch
 
-from headlight.model.checkpoint.checkpoint import ZOO, load
+from headlight.model.checkpoint.loading import ZOO, load
 from headlight.model.config import TransformerConfig
 from headlight.model.hooks import HookPoint
 from headlight.model.transformer import Transformer

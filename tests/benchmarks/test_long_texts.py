@@ -24,7 +24,7 @@ import torch.nn.functional as F
 from headlight.model.attention.blockwise import blockwise_attention
 from headlight.model.attention.observer import MAPS, ROWS, STATISTICS, Watch, watching
 from headlight.model.attention.scores import ScoreTerms
-from headlight.model.checkpoint.checkpoint import load
+from headlight.model.checkpoint.loading import load
 from headlight.model.config import TransformerConfig
 from headlight.model.transformer import Transformer
 

@@ -18,7 +18,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, sync_playwright
 
 from headlight.model.checkpoint.card import ModelCard
-from headlight.model.checkpoint.checkpoint import save
+from headlight.model.checkpoint.loading import save
 from headlight.model.config import ExpertsConfig, TransformerConfig
 from headlight.model.tokenizer import train_tokenizer
 from headlight.model.transformer import Transformer

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import config as shape_checks
 
 from headlight.model.checkpoint.card import ModelCard
-from headlight.model.checkpoint.checkpoint import load, save
+from headlight.model.checkpoint.loading import load, save
 from headlight.model.config import ExpertsConfig, TransformerConfig
 from headlight.model.hooks import HookedModule
 from headlight.model.quantization.affine import fake_quantize, matrices_of

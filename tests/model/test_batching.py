@@ -8,10 +8,12 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from headlight.model.checkpoint.checkpoint import ZOO, load
+from headlight.model.checkpoint.loading import ZOO, load
 from headlight.model.config import KINDS, ExpertsConfig
-from headlight.model.interventions.intervene import HeadAblation, NoScaling, Temperature
-from headlight.model.served.protocol import pad
+from headlight.model.interventions.head_ablation import HeadAblation
+from headlight.model.interventions.no_scaling import NoScaling
+from headlight.model.interventions.temperature import Temperature
+from headlight.model.served import pad
 from headlight.model.tracing import (
     group_by_length,
     pass_spec,

@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from headlight.model.circuits.edge_mixing import MixedPasses
 from headlight.model.circuits.edge_scores import gradient_scores
 from headlight.model.circuits.graph import NoGraph
+from headlight.model.circuits.pairs import PairPasses
 from headlight.model.circuits.parts import parts_of
-from headlight.model.circuits.passes import PairPasses
+from headlight.model.circuits.path_patching import MixedPasses
 from headlight.model.config import ExpertsConfig
 from tests.model.circuits.graph_models import served
 from tests.model.circuits.test_edge_scores import pairs_of

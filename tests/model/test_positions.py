@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 
+from headlight.model.checkpoint.checkpoint import learned_encoding
 from headlight.model.config import TransformerConfig
 from headlight.model.positions import (
     alibi_bias,
@@ -15,7 +16,6 @@ from headlight.model.positions import (
     sinusoidal,
     sinusoidal_encoding,
 )
-from headlight.model.served.transformer import learned_encoding
 from headlight.model.transformer import Transformer
 
 SIZES = {"n_layers": 1, "n_heads": 3, "d_model": 12, "d_ff": 8, "vocab_size": 20, "max_tokens": 9}

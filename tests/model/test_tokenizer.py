@@ -10,7 +10,7 @@ import tokenizers
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from headlight.model.checkpoint.checkpoint import ZOO, tokenizer_file
+from headlight.model.checkpoint.loading import ZOO, tokenizer_file
 from headlight.model.tokenizer import (
     Normalization,
     Replacement,

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from headlight.model import tracing
-from headlight.model.checkpoint.checkpoint import load
+from headlight.model.checkpoint.loading import load
 from headlight.model.generation.translation import translate
 from headlight.model.sites import UnknownSite
 from headlight.model.tracing import (

@@ -9,7 +9,7 @@ import pytest
 from headlight.lab.evaluation.examples import holds
 from headlight.model.analysis.head_labels import LABELS, SCORES, head_labels
 from headlight.model.checkpoint.card import Example, read_card
-from headlight.model.checkpoint.checkpoint import ZOO, load
+from headlight.model.checkpoint.loading import ZOO, load
 from headlight.model.tracing import trace
 
 # By model and title: what the chosen token looks at most, and the least weight it lays on it.

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from headlight.cli import app
 from headlight.commands.experiment import _value
-from headlight.model.checkpoint.checkpoint import ZOO, load
+from headlight.model.checkpoint.loading import ZOO, load
 from headlight.model.experiments.registry import EXPERIMENTS
 from headlight.model.tracing import trace
 

@@ -80,7 +80,7 @@ def test_the_wheel_is_used_beside_an_app_and_a_model_of_somebody_else(installed,
     program = """
 import headlight
 from headlight import AsyncClient, Client, load, read_trace, trace
-from headlight.model.checkpoint.checkpoint import ZOO
+from headlight.model.checkpoint.loading import ZOO
 
 print(headlight.__file__)
 print(trace(load(ZOO / "positions-rotary"), "The cat sat.").tokens[0].text)

@@ -8,7 +8,7 @@ from fastapi.testclient import TestClient
 from torch import cosine_similarity
 
 from headlight.main import create_app
-from headlight.model.checkpoint.checkpoint import load, tokenizer_file
+from headlight.model.checkpoint.loading import load, tokenizer_file
 from headlight.settings import Settings
 
 ZOO = Path(__file__).parents[2] / "model" / "zoo"

@@ -14,7 +14,7 @@ Stack = Literal["encoder", "decoder"]
 class HeadsOffRequest(AttentionEdit):
     """Ablate heads: their context is 0, their weights stay as they are."""
 
-    asks = "headlight.model.interventions.intervene:HeadAblation"
+    asks = "headlight.model.interventions.head_ablation:HeadAblation"
     kind: Literal["heads_off"]
     heads: Numbers
 
@@ -22,7 +22,7 @@ class HeadsOffRequest(AttentionEdit):
 class ExpertsOffRequest(LayerEdit):
     """Ablate experts: their router logits are −∞, sent as null, so they are never chosen."""
 
-    asks = "headlight.model.interventions.intervene:ExpertAblation"
+    asks = "headlight.model.interventions.expert_ablation:ExpertAblation"
     kind: Literal["experts_off"]
     experts: Numbers
     where: Stack | None = Field(None, description="The stack; if omitted, both.")

@@ -14,14 +14,14 @@ LEAST_TEMPERATURE, MOST_TEMPERATURE = 0.01, 100.0
 class NoScalingRequest(AttentionEdit):
     """Do not divide the products of queries and keys by √d_head."""
 
-    asks = "headlight.model.interventions.intervene:NoScaling"
+    asks = "headlight.model.interventions.no_scaling:NoScaling"
     kind: Literal["no_scaling"]
 
 
 class TemperatureRequest(AttentionEdit):
     """Divide the attention scores by a temperature before the softmax."""
 
-    asks = "headlight.model.interventions.intervene:Temperature"
+    asks = "headlight.model.interventions.temperature:Temperature"
     kind: Literal["temperature"]
     value: float = Field(
         ge=LEAST_TEMPERATURE,

@@ -24,7 +24,7 @@ Text = Annotated[str, Field(min_length=1, max_length=MAX_TEXT)]
 class CutRequest(EditForm):
     """Cut edges: what reads a part reads zero in its place, or what it wrote in another text."""
 
-    asks = "headlight.model.circuits.edge_cut:Cut"
+    asks = "headlight.model.interventions.cut:Cut"
     needs_model = True
     kind: Literal["cut"]
     edges: Annotated[list[Glob], Field(min_length=1, max_length=MAX_EDGES)] = Field(
@@ -43,7 +43,7 @@ class CutRequest(EditForm):
 class KnockOutRequest(AttentionEdit):
     """Hide keys from queries: their attention weights are 0."""
 
-    asks = "headlight.model.circuits.edge_cut:KnockOut"
+    asks = "headlight.model.interventions.knock_out:KnockOut"
     kind: Literal["knock_out"]
     queries: Positions = Field(description="The rows.")
     keys: Positions = Field(description="The columns that these rows may not see.")
@@ -54,7 +54,7 @@ class KnockOutRequest(AttentionEdit):
 
 
 class _CorpusRequest(EditForm):
-    asks = "headlight.model.circuits.edge_cut:CorpusEdit"
+    asks = "headlight.model.interventions.corpus_edit:CorpusEdit"
     needs_model = True
     site: Glob = Field(description="The name of one site, as in the model's card.")
     heads: Numbers | None = Field(None, description="If omitted, every head.")

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from headlight.forms import Request
-from headlight.model.interventions.protocol import Intervention
+from headlight.model.interventions.intervention import Intervention
 
 MAX_GLOBS = 16
 MAX_GLOB_CHARACTERS = 80

@@ -27,7 +27,7 @@ from headlight.lab.training.preference import (
     read_comparisons,
 )
 from headlight.lab.training.recipes import reward, stories
-from headlight.model.checkpoint.checkpoint import load_checkpoint
+from headlight.model.checkpoint.loading import load_checkpoint
 from headlight.model.config import TransformerConfig
 from headlight.model.tokenizer import Tokenizer
 from headlight.model.transformer import Prediction, Transformer

@@ -35,11 +35,12 @@ from headlight.lab.training.preference import (
     rule_score,
 )
 from headlight.lab.training.recipes import stories
-from headlight.model.checkpoint.checkpoint import load_checkpoint
+from headlight.model.checkpoint.checkpoint import Checkpoint
+from headlight.model.checkpoint.loading import load_checkpoint
 from headlight.model.config import TransformerConfig
 from headlight.model.corpus import TokenStream, lines, read_documents
+from headlight.model.distributions import entropy
 from headlight.model.generation.continuations import Continuations, sample_continuations
-from headlight.model.served.transformer import Checkpoint
 from headlight.model.tokenizer import Tokenizer
 from headlight.model.transformer import Transformer
 
@@ -155,8 +156,8 @@ def entropy_of_samples(
     logits: Float[Tensor, "row all vocab"], sampled: Continuations
 ) -> Float[Tensor, ""]:
     """Average the entropy of the next-token distributions along samples, in nats a token."""
-    policy = logits[:, -sampled.log_probs.shape[1] :].float().log_softmax(dim=-1)
-    by_token = -(policy.exp() * policy).sum(dim=-1)
+    policy = logits[:, -sampled.log_probs.shape[1] :].float().softmax(dim=-1)
+    by_token = entropy(policy, "nats")
     return (by_token * sampled.is_sampled).sum() / sampled.is_sampled.sum()
 
 

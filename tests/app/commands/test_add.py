@@ -16,7 +16,7 @@ from headlight import cli
 from headlight.commands import adding as add_module
 from headlight.commands.adding import MEASURED, made_card
 from headlight.model.checkpoint.card import read_card
-from headlight.model.checkpoint.checkpoint import ZOO
+from headlight.model.checkpoint.loading import ZOO
 from headlight.model.foreign.checks import EAGER
 from headlight.models.foreign import STORED, load_checked
 from headlight.models.registry import CHECKS

@@ -12,8 +12,8 @@ import pytest
 import safetensors.numpy
 
 from headlight.commands.adding import add_model
-from headlight.model.checkpoint.checkpoint import load
 from headlight.model.checkpoint.files import CheckpointError
+from headlight.model.checkpoint.loading import load
 from headlight.model.foreign.checks import EAGER
 from headlight.model.tracing import trace
 from headlight.models.foreign import STORED, load_checked, read_description

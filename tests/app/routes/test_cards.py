@@ -7,7 +7,7 @@ from html import unescape
 import pytest
 
 from headlight.model.checkpoint.card import read_card, write_card
-from headlight.model.checkpoint.checkpoint import ZOO
+from headlight.model.checkpoint.loading import ZOO
 from headlight.routes.page import prose_of
 
 MODELS = sorted(path.name for path in ZOO.iterdir() if path.is_dir())

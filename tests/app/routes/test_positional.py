@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from headlight.model.checkpoint.checkpoint import load
+from headlight.model.checkpoint.loading import load
 
 
 def get(client, accept="application/json", **asked):

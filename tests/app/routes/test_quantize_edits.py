@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from headlight.model.checkpoint.checkpoint import load, save
-from headlight.model.interventions.intervene import ImpossibleIntervention, require_quantizable
+from headlight.model.checkpoint.loading import load, save
+from headlight.model.interventions.intervene import require_quantizable
+from headlight.model.interventions.intervention import ImpossibleIntervention
 from headlight.model.quantization.affine import Quantization, StoredQuantization
 from headlight.model.tracing import trace
 from headlight.tracing.analyses import analyse

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from headlight.model import tracing
-from headlight.model.checkpoint.checkpoint import load
+from headlight.model.checkpoint.loading import load
 from headlight.model.interventions import intervene as interventions
 
 TEXT = "The cat sat on the mat because it was tired."

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from headlight.model.interventions.protocol import PlacedIntervention
+from headlight.model.interventions.intervention import PlacedIntervention
 from headlight.schemas.edit_kinds.form import AttentionEdit
 
 

@@ -11,7 +11,7 @@ from headlight.errors import Problem
 from headlight.model import tracing
 from headlight.model.analysis import alignment, residual_stream, rollout
 from headlight.model.analysis.head_outputs import output_weights
-from headlight.model.checkpoint.checkpoint import load
+from headlight.model.checkpoint.loading import load
 from headlight.model.generation.sampling import Sampling
 from headlight.schemas.traces import TraceAnswer
 from headlight.tracing.analyses import (
@@ -257,7 +257,7 @@ def test_a_card_that_names_no_head_leaves_the_mean_of_all(translator, figures):
 
 
 def test_a_translation_of_nothing_is_analysed_but_not_aligned(client, problem, monkeypatch):
-    monkeypatch.setattr("headlight.model.served.transformer.translate", lambda *_, **__: [[]])
+    monkeypatch.setattr("headlight.model.checkpoint.checkpoint.translate", lambda *_, **__: [[]])
     options = {"text": "the cat", "target": None}
     body = problem(
         post(client, "translator", analyses=["alignment"], **options), 422, "nothing-to-analyse"

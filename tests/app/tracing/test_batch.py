@@ -123,7 +123,7 @@ def test_a_cancellation_is_not_a_failure_of_a_job(jobs_of, solved):
 def forbid_computing(monkeypatch):
     """Make a pass or a translation an error."""
     monkeypatch.setattr(module, "run_batch", None)
-    monkeypatch.setattr("headlight.model.served.transformer.translate", None)
+    monkeypatch.setattr("headlight.model.checkpoint.checkpoint.translate", None)
 
 
 Z = "z" * 15  # 16 tokens
@@ -146,7 +146,9 @@ def test_nothing_is_computed_for_a_job_that_would_be_too_large(
 
 
 def test_a_translation_that_would_be_too_large_is_rejected(jobs_of, solved, monkeypatch):
-    monkeypatch.setattr("headlight.model.served.transformer.translate", lambda *_, **__: [[40] * 9])
+    monkeypatch.setattr(
+        "headlight.model.checkpoint.checkpoint.translate", lambda *_, **__: [[40] * 9]
+    )
     asked = {"model": "translator", "capture": [CROSS]}
     (problem,) = solved(jobs_of((Z,), **asked), 4 * 16 * 10 - 1)
     assert (problem.kind, problem.members["actual"]) == ("too-many-cells", 4 * 16 * 10)

@@ -6,10 +6,11 @@ import pytest
 import torch
 
 from headlight.errors import Problem
-from headlight.model.interventions.intervene import ImpossibleIntervention, UnknownExpert
+from headlight.model.interventions.expert_ablation import UnknownExpert
+from headlight.model.interventions.intervention import ImpossibleIntervention
 from headlight.model.interventions.site_edit import UnknownPosition
 from headlight.model.quantization.affine import UnknownPart
-from headlight.model.served.protocol import UnwatchedPass
+from headlight.model.served import UnwatchedPass
 from headlight.model.sites import UnknownHead, UnknownLayer, UnknownSite
 from headlight.model.tracing import EmptyText, NoTarget, TooManyTokens, UnknownToken
 from headlight.schemas.traces import TraceRequest

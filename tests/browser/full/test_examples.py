@@ -5,7 +5,7 @@ import re
 import pytest
 
 from headlight.model.checkpoint.card import read_card
-from headlight.model.checkpoint.checkpoint import ZOO
+from headlight.model.checkpoint.loading import ZOO
 
 EXAMPLES = {
     path.name: list(read_card(path / "CARD.md").examples)

@@ -12,7 +12,7 @@ from headlight.lab.evaluation import minimal_pairs, robustness, translate
 from headlight.lab.evaluation.figures import sample_figures
 from headlight.lab.evaluation.word_alignment import ENGLISH_FRENCH_GOLD, read_gold
 from headlight.model.checkpoint.card import ModelCard, read_card, write_card
-from headlight.model.checkpoint.checkpoint import ZOO, load, save
+from headlight.model.checkpoint.loading import ZOO, load, save
 from headlight.model.config import ExpertsConfig, TransformerConfig
 from headlight.model.tokenizer import train_tokenizer
 from headlight.model.transformer import Transformer

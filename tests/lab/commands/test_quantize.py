@@ -4,7 +4,7 @@ import pytest
 from typer.testing import CliRunner
 
 from headlight.cli import app
-from headlight.model.checkpoint.checkpoint import ZOO, load
+from headlight.model.checkpoint.loading import ZOO, load
 from headlight.model.tracing import trace
 
 TWIN = "positions-learned"

@@ -24,7 +24,7 @@ from headlight.lab.training.loop import STATE
 from headlight.lab.training.preference import Comparison
 from headlight.lab.training.recipes.stories import Stage, StoriesConfig
 from headlight.model.checkpoint.card import read_card, write_card
-from headlight.model.checkpoint.checkpoint import load
+from headlight.model.checkpoint.loading import load
 from headlight.model.config import ExpertsConfig, TransformerConfig
 from tests.lab.commands.test_evaluate import assert_fails
 

@@ -11,7 +11,7 @@ from headlight.lab.evaluation.examples import MEASURES, holds, measure_examples
 from headlight.lab.evaluation.reasoning import digit_heads
 from headlight.model.arithmetic import split
 from headlight.model.checkpoint.card import Example
-from headlight.model.checkpoint.checkpoint import ZOO, load
+from headlight.model.checkpoint.loading import ZOO, load
 from headlight.model.profiles import controlled_sentences
 from headlight.model.tracing import trace
 

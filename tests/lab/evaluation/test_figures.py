@@ -23,7 +23,7 @@ from headlight.lab.evaluation.moe import expert_tokens
 from headlight.lab.evaluation.robustness import FORMS, robustness
 from headlight.lab.evaluation.word_alignment import ENGLISH_FRENCH_GOLD, read_gold
 from headlight.model.checkpoint.card import read_card, write_card
-from headlight.model.checkpoint.checkpoint import load
+from headlight.model.checkpoint.loading import load
 from headlight.model.corpus import CorpusError, SentencePair, read_documents
 
 

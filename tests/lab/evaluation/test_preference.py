@@ -20,7 +20,7 @@ from headlight.lab.evaluation.preference import (
 )
 from headlight.lab.training.preference import Comparison, encode_comparisons
 from headlight.model.checkpoint.card import read_card, write_card
-from headlight.model.checkpoint.checkpoint import load
+from headlight.model.checkpoint.loading import load
 
 PARAGRAPH = "The quick brown fox saw a lazy dog and then the cat chased the mouse over the street. "
 DOCUMENTS = ["".join(f"{letter} {PARAGRAPH * 2}\n" for letter in "abcdefgh")]

@@ -9,7 +9,7 @@ from headlight.lab.evaluation.quantization import evaluate
 from headlight.lab.evaluation.stories import bits_per_byte
 from headlight.model.arithmetic import split
 from headlight.model.checkpoint.card import read_card
-from headlight.model.checkpoint.checkpoint import ZOO, load, save
+from headlight.model.checkpoint.loading import ZOO, load, save
 from headlight.model.quantization.affine import StoredQuantization
 
 DOCUMENTS = ["The cat saw the dog and then, at last, the cat sat down. " * 4]

@@ -20,7 +20,7 @@ from headlight.lab.evaluation.reasoning import (
 from headlight.lab.training.recipes.reasoning import CONFIG
 from headlight.model.arithmetic import Problem, Split, mark
 from headlight.model.checkpoint.card import ModelCard, fits
-from headlight.model.checkpoint.checkpoint import load, save
+from headlight.model.checkpoint.loading import load, save
 from headlight.model.profiles.profile import SHAPE
 from headlight.model.tokenizer import train_tokenizer
 from headlight.model.transformer import Transformer

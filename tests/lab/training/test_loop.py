@@ -12,7 +12,7 @@ import torch
 
 from headlight.lab.training.loop import METRICS, Diverged, StepReport, load_state, save_state
 from headlight.lab.training.losses import token_losses
-from headlight.model.checkpoint.checkpoint import CheckpointError
+from headlight.model.checkpoint.loading import CheckpointError
 from headlight.model.optimization.optimizers import make_optimizers
 from tests.lab.training.conftest import SMALL, stop_at
 

@@ -11,7 +11,7 @@ from headlight.lab.training.loop import METRICS
 from headlight.lab.training.reinforcement import BEFORE
 from headlight.lab.training.run import make_run, resume, start
 from headlight.model.arithmetic import Marking, Problem, mark
-from headlight.model.checkpoint.checkpoint import CheckpointError, load
+from headlight.model.checkpoint.loading import CheckpointError, load
 from headlight.model.corpus import CorpusError
 
 SETTINGS = {

@@ -13,7 +13,7 @@ from headlight.lab.training.loop import METRICS, STATE
 from headlight.lab.training.run import RECIPES, RUN, finish, make_run, read_run, resume, start
 from headlight.lab.training.samples import read_samples
 from headlight.model.checkpoint.card import ModelCard
-from headlight.model.checkpoint.checkpoint import CheckpointError, load, write_atomically
+from headlight.model.checkpoint.loading import CheckpointError, load, write_atomically
 from tests.lab.training.conftest import StopError, stop_at
 
 

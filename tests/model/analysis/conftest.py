@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from headlight.model.served.protocol import Description
-from headlight.model.served.transformer import Checkpoint
+from headlight.model.checkpoint.checkpoint import Checkpoint
+from headlight.model.description import Description
 from headlight.model.trace import NamedArray, Token, Trace
 
 AXES = {

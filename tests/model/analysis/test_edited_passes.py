@@ -8,7 +8,7 @@ from headlight.model.analysis.logit_attribution import LogitDifference
 from headlight.model.analysis.patching import patching
 from headlight.model.analysis.saliency import saliency
 from headlight.model.cancellation import Cancelled, cancellable
-from headlight.model.interventions.intervene import HeadAblation
+from headlight.model.interventions.head_ablation import HeadAblation
 from headlight.model.interventions.site_edit import SiteEdit
 from headlight.model.tracing import trace
 

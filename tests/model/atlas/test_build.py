@@ -16,7 +16,7 @@ from headlight.model.atlas.layout import AtlasError, read_atlas
 from headlight.model.atlas.ranges import plan, sentences_in
 from headlight.model.atlas.shards import Settings
 from headlight.model.checkpoint.card import fits
-from headlight.model.checkpoint.checkpoint import load
+from headlight.model.checkpoint.loading import load
 from headlight.model.corpus import CorpusError, SentencePair, read_documents
 from headlight.model.profiles.controlled_sentences import (
     antecedent_sentences,

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from headlight.model.checkpoint.card import ModelCard
-from headlight.model.checkpoint.checkpoint import CheckpointError, describe, load, save
 from headlight.model.checkpoint.difference import Difference
+from headlight.model.checkpoint.loading import CheckpointError, describe, load, save
 from headlight.model.transformer import Transformer
 
 CARD = ModelCard(title="Tuned", licence="MIT")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from headlight.model.checkpoint import checkpoint
 from headlight.model.checkpoint import files as checkpoint_files
+from headlight.model.checkpoint import loading
 from headlight.model.checkpoint.files import (
     MAX_BYTES,
     TOKENIZER,
@@ -91,7 +91,7 @@ def replaced(monkeypatch):
     def require(folder, name, _):
         return folder / name
 
-    for module in (checkpoint_files, checkpoint):
+    for module in (checkpoint_files, loading):
         monkeypatch.setattr(module, "require_file", require)
 
 
@@ -101,7 +101,7 @@ def test_a_pipe_that_replaces_a_file_after_its_check_is_not_waited_for(
 ):
     (model_folder / name).unlink(missing_ok=True)
     os.mkfifo(model_folder / name)
-    error = outcome(lambda: checkpoint.describe(model_folder))
+    error = outcome(lambda: loading.describe(model_folder))
     assert isinstance(error, CheckpointError)
     assert f"{name}: not a regular file" in str(error)
 
@@ -110,12 +110,12 @@ def test_a_pipe_that_replaces_a_file_after_its_check_is_not_waited_for(
 def test_a_pipe_that_replaces_a_file_before_it_is_loaded_is_not_waited_for(
     name, model_folder, replaced
 ):
-    description = checkpoint.describe(model_folder)
+    description = loading.describe(model_folder)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(checkpoint, "describe", lambda _: description)
+        patch.setattr(loading, "describe", lambda _: description)
         (model_folder / name).unlink()
         os.mkfifo(model_folder / name)
-        error = outcome(lambda: checkpoint.load_checkpoint(model_folder))
+        error = outcome(lambda: loading.load_checkpoint(model_folder))
     assert isinstance(error, CheckpointError)
     assert f"{name}: not a regular file" in str(error)
 

@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from headlight.model.checkpoint.checkpoint import ZOO
 from headlight.model.checkpoint.files import CheckpointError
+from headlight.model.checkpoint.loading import ZOO
 from headlight.model.checkpoint.run_curves import (
     CURVES,
     curves_of,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headlight.model.checkpoint.checkpoint import CheckpointError, describe, load, tokenizer_file
+from headlight.model.checkpoint.loading import CheckpointError, describe, load, tokenizer_file
 
 
 def write_shared(folder, name):

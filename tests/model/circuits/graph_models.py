@@ -3,10 +3,10 @@
 import torch
 
 from headlight.model.checkpoint.card import ModelCard
-from headlight.model.checkpoint.checkpoint import _attentions
+from headlight.model.checkpoint.checkpoint import Checkpoint
+from headlight.model.checkpoint.loading import _attentions
 from headlight.model.config import TransformerConfig
-from headlight.model.served.protocol import Description
-from headlight.model.served.transformer import Checkpoint
+from headlight.model.description import Description
 from headlight.model.transformer import Transformer
 
 SIZES = {"n_layers": 2, "n_heads": 4, "d_model": 32, "d_ff": 48, "vocab_size": 50, "max_tokens": 16}

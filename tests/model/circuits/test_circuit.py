@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from headlight.model.checkpoint.checkpoint import load
+from headlight.model.checkpoint.loading import load
 from headlight.model.circuits.circuit import find_circuit, measure, ranked
 from headlight.model.circuits.edge_scores import edge_scores
-from headlight.model.circuits.passes import PairPasses
+from headlight.model.circuits.pairs import PairPasses
 from headlight.model.circuits.tasks import (
     TASKS,
     TextPair,

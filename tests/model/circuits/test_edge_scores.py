@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from headlight.model.circuits.edge_mixing import MixedPasses
 from headlight.model.circuits.edge_scores import edge_scores, gradient_scores
-from headlight.model.circuits.passes import Pair, PairPasses, UnfitPair
+from headlight.model.circuits.pairs import Pair, PairPasses, UnfitPair
+from headlight.model.circuits.path_patching import MixedPasses
 from headlight.model.config import ExpertsConfig, TransformerConfig
 from headlight.model.transformer import Transformer
 from tests.model.circuits.graph_models import served
@@ -53,7 +53,7 @@ def passes(request):
 
 def blended(passes, share):
     """Return D with each edge by itself moved from clean to corrupted by a share."""
-    from headlight.model.circuits.passes import all_but, differences, texts_of
+    from headlight.model.circuits.pairs import all_but, differences, texts_of
 
     mixed = MixedPasses(passes.model, passes.parts)
     pairs = list(passes.pairs)

@@ -2,9 +2,9 @@
 
 import pytest
 
+from headlight.model.circuits.edges import Edges
 from headlight.model.circuits.graph import NoGraph, UnknownEdge, graph_of
 from headlight.model.circuits.parts import parts_of
-from headlight.model.circuits.unfolded import Unfolded
 from headlight.model.config import ExpertsConfig
 from tests.model.circuits.graph_models import served
 
@@ -51,7 +51,7 @@ def test_only_edges_between_tokens_and_logits_lie_on_a_path(graph):
         graph.edge(name)
         for name in ("tokens→0.0.v", "0.0→logits", "0.1→logits", "tokens→1.0.q", "0.0→1.0.k")
     ]
-    on_paths = {graph.names[edge] for edge in Unfolded(graph).on_paths(kept)}
+    on_paths = {graph.names[edge] for edge in Edges(graph).on_paths(kept)}
     assert on_paths == {"tokens→0.0.v", "0.0→logits"}
 
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from headlight.model.arithmetic import Problem, mark, split
-from headlight.model.checkpoint.checkpoint import ZOO, load_checkpoint
+from headlight.model.checkpoint.loading import ZOO, load_checkpoint
 from headlight.model.experiments import thinking
 from headlight.model.experiments.chains import ValueHead
 from headlight.model.experiments.thinking import (

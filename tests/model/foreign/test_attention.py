@@ -8,7 +8,7 @@ from headlight.model.attention.observer import Watch, watching
 from headlight.model.foreign.attention import terms_of
 from headlight.model.foreign.loading import quiet
 from headlight.model.foreign.model import serve_module
-from headlight.model.interventions.intervene import HeadAblation
+from headlight.model.interventions.head_ablation import HeadAblation
 from tests.tiny_checkpoints import make_model
 
 TEXT = [5, 9, 200, 17, 33, 8]

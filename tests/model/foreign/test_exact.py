@@ -11,13 +11,11 @@ from headlight.model.foreign.folder import ForeignFolderError
 from headlight.model.foreign.model import serve_module
 from headlight.model.foreign.probe import record
 from headlight.model.generation.sampling import Continuation, Sampling, generate
-from headlight.model.interventions.intervene import (
-    ExpertAblation,
-    HeadAblation,
-    NoScaling,
-)
+from headlight.model.interventions.expert_ablation import ExpertAblation
+from headlight.model.interventions.head_ablation import HeadAblation
+from headlight.model.interventions.no_scaling import NoScaling
 from headlight.model.interventions.site_edit import SiteEdit
-from headlight.model.served.protocol import UnwatchedPass
+from headlight.model.served import UnwatchedPass
 from tests.model.foreign.conftest import ARCHITECTURES
 from tests.tiny_checkpoints import SIZES, make_model
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from headlight.model.checkpoint.checkpoint import CheckpointError, load
+from headlight.model.checkpoint.loading import CheckpointError, load
 from headlight.model.foreign import is_foreign
 from headlight.model.foreign.checks import EAGER
 from headlight.model.foreign.folder import (

@@ -5,12 +5,12 @@ import random
 import pytest
 import torch
 
-from headlight.model.circuits.edge_mixing import MixedPasses
 from headlight.model.circuits.graph import NoGraph
 from headlight.model.circuits.parts import parts_of
+from headlight.model.circuits.path_patching import MixedPasses
 from headlight.model.foreign.model import serve_module
 from tests.model.circuits.slow_circuit import Attention, Network, SlowRun, Stack
-from tests.model.circuits.test_edge_mixing import cut_all
+from tests.model.circuits.test_path_patching import cut_all
 from tests.tiny_checkpoints import make_model
 
 CLEAN, CORRUPTED, TARGET = [5, 9, 200, 31, 7], [5, 9, 201, 31, 8], [4, 10, 11]

@@ -10,7 +10,7 @@ from headlight.model.foreign.loading import quiet
 from headlight.model.foreign.model import serve_module
 from headlight.model.foreign.rotations import Switch, separates
 from headlight.model.generation.sampling import Sampling, generate
-from headlight.model.served.protocol import RowCapture
+from headlight.model.served import RowCapture
 from tests.tiny_checkpoints import SIZES
 
 SHORT, LONG = 16, 64

@@ -22,7 +22,7 @@ from headlight.model.analysis import (
 )
 from headlight.model.analysis.head_outputs import output_weights
 from headlight.model.attention.observer import Watch
-from headlight.model.checkpoint.checkpoint import load
+from headlight.model.checkpoint.loading import load
 from headlight.model.foreign import installing, points
 from headlight.model.foreign.blockwise_check import WholeMatrices
 from headlight.model.foreign.model import serve_module

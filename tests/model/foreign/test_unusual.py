@@ -6,7 +6,8 @@ import torch
 from headlight.errors import Problem
 from headlight.model.foreign.folder import ForeignFolderError
 from headlight.model.foreign.model import load_foreign, serve_module
-from headlight.model.interventions.intervene import HeadAblation, ImpossibleIntervention
+from headlight.model.interventions.head_ablation import HeadAblation
+from headlight.model.interventions.intervention import ImpossibleIntervention
 from headlight.tracing.analyses import available, sites_of
 from tests.tiny_checkpoints import make_model, make_tokenizer
 

@@ -5,16 +5,12 @@ import math
 import pytest
 import torch
 
-from headlight.model.interventions.intervene import (
-    ExpertAblation,
-    HeadAblation,
-    ImpossibleIntervention,
-    NoScaling,
-    Temperature,
-    UnknownExpert,
-    intervene,
-    site_edits,
-)
+from headlight.model.interventions.expert_ablation import ExpertAblation, UnknownExpert
+from headlight.model.interventions.head_ablation import HeadAblation
+from headlight.model.interventions.intervene import intervene, site_edits
+from headlight.model.interventions.intervention import ImpossibleIntervention
+from headlight.model.interventions.no_scaling import NoScaling
+from headlight.model.interventions.temperature import Temperature
 from headlight.model.sites import UnknownHead, UnknownLayer
 
 KINDS = {"decoder": 2, "encoder": 2, "encoder-decoder": 6}

@@ -7,7 +7,9 @@ import pytest
 import torch
 
 from headlight.model.generation.sampling import Sampling, TransformerWriter, generate
-from headlight.model.interventions.intervene import HeadAblation, ImpossibleIntervention, intervene
+from headlight.model.interventions.head_ablation import HeadAblation
+from headlight.model.interventions.intervene import intervene
+from headlight.model.interventions.intervention import ImpossibleIntervention
 from headlight.model.interventions.site_edit import SiteEdit, UnknownPosition
 from headlight.model.sites import UnknownHead, UnknownSite
 from headlight.model.tracing import ModelInput, pass_spec, run_batch, tokenize, trace

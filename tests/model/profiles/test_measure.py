@@ -8,9 +8,9 @@ import torch
 
 from headlight.lab.evaluation.figures import rounded
 from headlight.model.checkpoint.card import fits
-from headlight.model.checkpoint.checkpoint import load
+from headlight.model.checkpoint.loading import load
 from headlight.model.corpus import CorpusError, SentencePair
-from headlight.model.interventions.intervene import HeadAblation
+from headlight.model.interventions.head_ablation import HeadAblation
 from headlight.model.profiles.controlled_sentences import (
     antecedent_sentences,
     subject_sentences,

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from headlight.model.checkpoint.checkpoint import describe
 from headlight.model.checkpoint.files import CheckpointError
+from headlight.model.checkpoint.loading import describe
 from headlight.model.profiles.profile import HEADS, labels_of, read_profile, to_json
 
 PROFILE = {

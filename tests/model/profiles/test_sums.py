@@ -5,8 +5,8 @@ import orjson
 import pytest
 import torch
 
-from headlight.model.analysis._layers import Attention
 from headlight.model.analysis.head_labels import score_heads
+from headlight.model.analysis.layers import Attention
 from headlight.model.profiles.sums import HeadSums, Reader, Sight, Tokens, monotonic
 from headlight.model.trace import AttentionFacts, Token
 from headlight.model.tracing import tokenize

@@ -6,8 +6,8 @@ from threading import Barrier
 import pytest
 import torch
 
-from headlight.model.checkpoint.checkpoint import load, save
 from headlight.model.checkpoint.files import CheckpointError
+from headlight.model.checkpoint.loading import load, save
 from headlight.model.config import KINDS
 from headlight.model.quantization.affine import (
     DynamicLinear,

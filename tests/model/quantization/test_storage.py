@@ -6,8 +6,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from headlight.model.checkpoint.checkpoint import describe, load, save
 from headlight.model.checkpoint.files import CheckpointError
+from headlight.model.checkpoint.loading import describe, load, save
 from headlight.model.config import KINDS
 from headlight.model.quantization.affine import StoredQuantization
 from headlight.model.quantization.storage import n_packed_bytes, pack, unpack

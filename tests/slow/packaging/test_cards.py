@@ -11,7 +11,7 @@ import torch
 from headlight.lab.evaluation.figures import SAMPLE, recipe_of, sample_figures
 from headlight.lab.evaluation.moe import count_taken
 from headlight.model.checkpoint.card import flatten, read_card
-from headlight.model.checkpoint.checkpoint import ZOO, load
+from headlight.model.checkpoint.loading import ZOO, load
 from headlight.model.corpus import TokenStream, read_documents
 
 MODELS = sorted(path.name for path in ZOO.glob("[!_.]*") if path.is_dir())

@@ -5,7 +5,7 @@ import torch
 
 from headlight.lab.training.run import finish, make_run, other_models, read_run, start
 from headlight.model.checkpoint.card import ModelCard
-from headlight.model.checkpoint.checkpoint import CheckpointError
+from headlight.model.checkpoint.loading import CheckpointError
 from tests.lab.training.conftest import require_equal_when_resumed
 
 SETTINGS = {

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 
 from headlight.lab.training.recipes.dpo import dpo_losses, text_log_probs
 from headlight.lab.training.run import make_run, resume, start
-from headlight.model.checkpoint.checkpoint import load
+from headlight.model.checkpoint.loading import load
 from tests.lab.training.conftest import stop_at
 
 SETTINGS = {

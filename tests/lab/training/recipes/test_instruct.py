@@ -16,7 +16,7 @@ from headlight.lab.training.instructions import (
 )
 from headlight.lab.training.run import finish, make_run, start
 from headlight.model.checkpoint.card import ModelCard
-from headlight.model.checkpoint.checkpoint import load
+from headlight.model.checkpoint.loading import load
 from headlight.model.corpus import CorpusError
 
 SETTINGS = {

@@ -10,7 +10,7 @@ from headlight.lab.training.preference import Comparison
 from headlight.lab.training.recipes.reward import RECIPE, RewardConfig, divide
 from headlight.lab.training.run import finish, make_run, resume, start
 from headlight.model.checkpoint.card import ModelCard
-from headlight.model.checkpoint.checkpoint import load
+from headlight.model.checkpoint.loading import load
 from headlight.model.corpus import CorpusError
 
 SETTINGS = {

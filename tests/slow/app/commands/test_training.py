@@ -18,7 +18,7 @@ from safetensors.torch import load_file
 from typer.testing import CliRunner
 
 from headlight.cli import app
-from headlight.model.checkpoint.checkpoint import load
+from headlight.model.checkpoint.loading import load
 from headlight.model.tokenizer import read_tokenizer
 
 ON_CPU = ["--device", "cpu", "--precision", "float32"]

@@ -9,11 +9,12 @@ import torch
 
 pytest.importorskip("transformers", reason="the extra hf is not installed")
 
-from headlight.model.analysis._layers import Attention
+from headlight.model.analysis.layers import Attention
 from headlight.model.foreign.loading import quiet
 from headlight.model.foreign.model import serve_module
-from headlight.model.interventions.intervene import ExpertAblation, HeadAblation
-from headlight.model.served.protocol import RowCapture
+from headlight.model.interventions.expert_ablation import ExpertAblation
+from headlight.model.interventions.head_ablation import HeadAblation
+from headlight.model.served import RowCapture
 from tests.benchmarks.architectures import make
 
 CAUSAL = [

@@ -6,9 +6,9 @@ import torch
 
 from headlight.model.circuits.circuit import find_circuit
 from headlight.model.circuits.edge_scores import edge_scores, gradient_scores
+from headlight.model.circuits.edges import Edges
 from headlight.model.circuits.graph import UnknownEdge, graph_of
-from headlight.model.circuits.passes import PairPasses, UnfitPair
-from headlight.model.circuits.unfolded import Unfolded
+from headlight.model.circuits.pairs import PairPasses, UnfitPair
 from tests.model.circuits.graph_models import served
 from tests.model.circuits.test_edge_scores import pairs_of
 
@@ -27,7 +27,7 @@ def passes(request):
 
 @pytest.fixture(scope="module")
 def edges():
-    return Unfolded(graph_of(served().description), 5, 4)
+    return Edges(graph_of(served().description), 5, 4)
 
 
 def test_an_edge_is_named_with_its_position(edges):
@@ -38,7 +38,7 @@ def test_an_edge_is_named_with_its_position(edges):
         with pytest.raises(UnknownEdge):
             edges.edge(name)
     with pytest.raises(UnknownEdge, match="names a position"):
-        Unfolded(edges.graph).edge("1.3→logits@4")
+        Edges(edges.graph).edge("1.3→logits@4")
 
 
 def test_only_keys_and_values_carry_to_later_positions(edges):
@@ -51,7 +51,7 @@ def test_only_keys_and_values_carry_to_later_positions(edges):
     assert on_paths("tokens→0.ff@1", "0.ff→logits@4") == set()
     assert on_paths("tokens→0.0.v@1", "0.0→logits@3") == set()  # nothing is predicted there
     assert on_paths("tokens→0.0.v@3", "0.0→1.1.k@2", "1.1→logits@4") == set()  # of the future
-    both = Unfolded(edges.graph, 5, 4, is_causal=False)
+    both = Edges(edges.graph, 5, 4, is_causal=False)
     assert len(both.on_paths([both.edge("tokens→0.0.v@3"), both.edge("0.0→1.1.k@2"),
                               both.edge("1.1→logits@4")])) == 3  # fmt: skip
 

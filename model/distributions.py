@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from typing import Literal, TypeAlias, overload
+
 import numpy as np
 import torch
 from jaxtyping import Float, Int
+from torch import Tensor
+
+Unit: TypeAlias = Literal["nats", "bits"]
 
 
 def log_sum_exp(logits: Float[np.ndarray, "*rows n"]) -> Float[np.ndarray, "*rows 1"]:
@@ -28,10 +34,28 @@ def normalise(
     return shares
 
 
-def entropy(probabilities: Float[np.ndarray, "*rows n"]) -> Float[np.ndarray, "*rows"]:
-    """Return −Σ p·ln p in nats, with 0·ln 0 = 0."""
-    logarithms = np.log(np.where(probabilities > 0, probabilities, 1))
-    return np.asarray(-(probabilities * logarithms).sum(axis=-1))
+@overload
+def entropy(
+    probabilities: Float[Tensor, "*rows n"], unit: Unit, dtype: torch.dtype | None = None
+) -> Float[Tensor, "*rows"]: ...
+@overload
+def entropy(
+    probabilities: Float[np.ndarray, "*rows n"], unit: Unit, dtype: torch.dtype | None = None
+) -> Float[np.ndarray, "*rows"]: ...
+def entropy(
+    probabilities: Tensor | np.ndarray, unit: Unit, dtype: torch.dtype | None = None
+) -> Tensor | np.ndarray:
+    """Return −Σ p·log p along the last axis, with 0·log 0 = 0.
+
+    Args:
+        probabilities: a tensor or an array; their sum need not be 1.
+        unit: of the result: ``nats`` with the natural logarithm, ``bits`` with that to base 2.
+        dtype: of the sum; None: that of the probabilities.
+    """
+    if isinstance(probabilities, np.ndarray):
+        return entropy(torch.from_numpy(probabilities), unit, dtype).numpy()
+    nats: Tensor = torch.special.entr(probabilities).sum(dim=-1, dtype=dtype)
+    return nats if unit == "nats" else nats / math.log(2)
 
 
 def top_k(

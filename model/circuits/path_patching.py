@@ -22,9 +22,8 @@ from torch import Tensor
 from headlight.model.circuits.graph import Reader
 from headlight.model.circuits.parts import GraphParts, recording
 from headlight.model.hooks import Edit
-from headlight.model.interventions.intervene import Intervention
-from headlight.model.interventions.protocol import ImpossibleIntervention
-from headlight.model.served.protocol import Served
+from headlight.model.interventions.intervention import ImpossibleIntervention, Intervention
+from headlight.model.served import Served
 
 Writes = Mapping[int, Float[Tensor, "pair query d_model"]]
 """The addition of each writer, by number, to its stream."""

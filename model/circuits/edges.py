@@ -1,4 +1,4 @@
-"""A graph unfolded over positions: each edge once for each position of a text.
+"""The edges of a graph by position: each edge once for each position of a text.
 
     3.3→logits@5       what head 3.3 writes at position 5, as the logits read it there
 
@@ -27,7 +27,7 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Unfolded:
+class Edges:
     """The edges of a graph by position; an edge has the number ``edge · n_positions + position``.
 
     Args:
@@ -47,26 +47,17 @@ class Unfolded:
         """The number of edges."""
         return len(self.graph.edges) * self.n_positions
 
-    @property
-    def is_by_position(self) -> bool:
-        """Whether there is more than one position."""
-        return self.n_positions > 1
-
-    def parts(self, number: int) -> tuple[int, int]:
-        """Return the edge of the graph behind a number, and its position."""
-        return divmod(number, self.n_positions)
-
     def ends(self, number: int) -> tuple[Place, Place]:
         """Return the writer and the reader of an edge."""
-        edge, position = self.parts(number)
+        edge, position = divmod(number, self.n_positions)
         writer, reader = self.graph.edges[edge]
         return Place(writer, position), Place(reader, position)
 
     def name(self, number: int) -> str:
         """Return the name of an edge, ``3.3→logits@5``."""
-        edge, position = self.parts(number)
+        edge, position = divmod(number, self.n_positions)
         name = self.graph.names[edge]
-        return f"{name}@{position}" if self.is_by_position else name
+        return f"{name}@{position}" if self.n_positions > 1 else name
 
     def edge(self, name: str) -> int:
         """Return the number of an edge by its name.
@@ -75,7 +66,7 @@ class Unfolded:
             UnknownEdge: there is no such edge or position.
         """
         edge, position = placed(self.graph, name)
-        if not self.is_by_position:
+        if self.n_positions == 1:
             if position is not None:
                 raise UnknownEdge(f"{name[:60]!r} names a position, and the request is of none")
             return edge
@@ -106,16 +97,13 @@ class Unfolded:
         return np.array(self.graph.edges, dtype=np.int64).reshape(-1, 2)
 
     @cached_property
-    def _last(self) -> list[Place]:
+    def last(self) -> list[Place]:
+        """The readers that the prediction is made of."""
         return [
             Place(number, self.position)
             for number, reader in enumerate(self.graph.readers)
             if reader.kind == "logits"
         ]
-
-    def last(self) -> list[Place]:
-        """Return the readers that the prediction is made of."""
-        return list(self._last)
 
     def on_paths(self, kept: Collection[int]) -> list[int]:
         """Return those of some edges that lie on a path from a text's tokens to the prediction.
@@ -137,7 +125,7 @@ class Unfolded:
             if writer in fed or any(each in reached for each in self.fed_by(writer)):
                 forward.add(number)
                 reached.add(reader)
-        needed = set(self._last)
+        needed = set(self.last)
         backward: set[int] = set()
         for writer, reader, number in reversed(edges):
             if reader in needed:

@@ -5,9 +5,9 @@ import random
 import pytest
 import torch
 
-from headlight.model.circuits.edge_mixing import MixedPasses
 from headlight.model.circuits.graph import NoGraph
 from headlight.model.circuits.parts import parts_of
+from headlight.model.circuits.path_patching import MixedPasses
 from headlight.model.config import ExpertsConfig
 from tests.model.circuits.graph_models import served
 from tests.model.circuits.slow_circuit import SlowRun, own_stacks

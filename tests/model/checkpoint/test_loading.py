@@ -8,7 +8,8 @@ import torch
 from safetensors.torch import load_file
 
 from headlight.model.checkpoint.card import ModelCard
-from headlight.model.checkpoint.checkpoint import (
+from headlight.model.checkpoint.files import CheckpointError
+from headlight.model.checkpoint.loading import (
     ZOO,
     describe,
     find_model,
@@ -18,7 +19,6 @@ from headlight.model.checkpoint.checkpoint import (
     uninitialised_model,
     write_atomically,
 )
-from headlight.model.checkpoint.files import CheckpointError
 from headlight.model.config import KINDS, POSITIONALS
 from headlight.model.sites import Site
 from headlight.model.tracing import trace
@@ -109,7 +109,7 @@ def test_a_folder_is_described_without_its_weights(make_folder, make_model, monk
     assert description.sites == model.sites
     assert Site("logits", ("batch", "query", "vocab")) in description.sites
     # Of the weights no more is read than names, shapes and dtypes.
-    monkeypatch.setattr("headlight.model.checkpoint.checkpoint._read_weights", None)
+    monkeypatch.setattr("headlight.model.checkpoint.loading._read_weights", None)
     assert describe(folder) == description
 
 
@@ -230,7 +230,7 @@ def test_a_save_that_fails_leaves_a_model_that_loads(
         path.write_bytes(b"half")
         raise OSError("no space left on device")
 
-    monkeypatch.setattr("headlight.model.checkpoint.checkpoint.save_file", fail)
+    monkeypatch.setattr("headlight.model.checkpoint.loading.save_file", fail)
     with pytest.raises(OSError, match="no space left"):
         save(folder, model, tokenizer, card)
     monkeypatch.undo()

@@ -18,12 +18,12 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from headlight.model.cancellation import check
-from headlight.model.circuits.edge_mixing import Ids, MixedPasses
+from headlight.model.circuits.edges import Edges
 from headlight.model.circuits.graph import Graph
 from headlight.model.circuits.parts import GraphParts, parts_of
-from headlight.model.circuits.unfolded import Unfolded
-from headlight.model.interventions.intervene import Intervention
-from headlight.model.served.protocol import Served
+from headlight.model.circuits.path_patching import Ids, MixedPasses
+from headlight.model.interventions.intervention import Intervention
+from headlight.model.served import Served
 
 Baseline: TypeAlias = Literal["corrupted", "zero", "mean"]
 
@@ -116,13 +116,13 @@ class PairPasses:
         return parts_of(self.model, by_expert=self.by_expert)
 
     @cached_property
-    def edges(self) -> Unfolded:
+    def edges(self) -> Edges:
         """The edges that are scored and cut, by position if positions are told apart."""
         is_causal = self.model.config.kind != "encoder"
         if not self.by_position:
-            return Unfolded(self.graph, is_causal=is_causal)
+            return Edges(self.graph, is_causal=is_causal)
         n_text, n_target, position = self.pairs[0].shape
-        return Unfolded(self.graph, max(n_text, n_target), position, is_causal)
+        return Edges(self.graph, max(n_text, n_target), position, is_causal)
 
     @property
     def graph(self) -> Graph:
@@ -235,7 +235,7 @@ def differences(
 
 
 def all_but(
-    edges: Unfolded, kept: Sequence[Collection[int]], device: torch.device
+    edges: Edges, kept: Sequence[Collection[int]], device: torch.device
 ) -> Bool[Tensor, "variant writer reader query"]:
     """Return the mask that cuts all edges but those that each variant keeps."""
     graph, n = edges.graph, edges.n_positions

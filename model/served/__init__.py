@@ -1,1 +1,0 @@
-"""Models that can be traced, generated from and analysed."""
