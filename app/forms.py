@@ -8,11 +8,24 @@ the page's types and docs/api.md are derived from that.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.fields import FieldInfo
+
+MAX_GLOBS = 16
+MAX_GLOB_CHARACTERS = 80
+MAX_NUMBERS = 256
+MAX_IDS = 2**15
+MAX_POSITIONS = 2**12
+
+Glob = Annotated[str, Field(min_length=1, max_length=MAX_GLOB_CHARACTERS)]
+Number = Annotated[int, Field(ge=0, lt=2**31)]
+Numbers = Annotated[list[Number], Field(min_length=1, max_length=MAX_NUMBERS)]
+Ids = Annotated[list[Number], Field(min_length=1, max_length=MAX_IDS)]
+Positions = Annotated[list[Number], Field(min_length=1, max_length=MAX_POSITIONS)]
+Token = Number | str
 
 
 class Request(BaseModel):
@@ -58,38 +71,37 @@ class ArraysAnswer(Answer):
 class Said:
     """The part of a field that pydantic has no word for.
 
-    An id is made of it, and the command line: see `option`.
-
     Attributes:
         changes_numbers: an answer with another value may have other numbers.
         is_resolved: what it names is in the id in its place: the revision of a model, sites.
         normal: the property of the request that has its value in the one form for equal numbers.
+        flag: the option of the command line; None: it has none; empty: made of the field's name.
+        help: the option's help; empty: the description.
+        metavar: the name of the option's value; empty: that of its type.
+        shown: the default that the help shows, if it is not the field's own.
     """
 
     changes_numbers: bool = True
     is_resolved: bool = False
     normal: str = ""
+    flag: str | None = ""
+    help: str = ""
+    metavar: str = ""
+    shown: str | None = None
 
 
+_SAID = {field.name for field in fields(Said)}
 _SAYS_NOTHING = Said()
 
 
-def option(
-    default: Any = ...,
-    description: str | None = None,
-    *,
-    changes_numbers: bool = True,
-    is_resolved: bool = False,
-    normal: str = "",
-    **limits: Any,
-) -> Any:
-    """Return a field of a request, which changes numbers unless it says otherwise.
+def option(default: Any = ..., description: str | None = None, **said_and_limits: Any) -> Any:
+    """Return a field of a request: what it says of itself as in `Said`, its limits as in `Field`.
 
-    `limits` are those of `pydantic.Field`, the others as in `Said`.
+    Unless it says otherwise, it changes numbers, and the command line has it.
     """
-    field: FieldInfo = Field(default, description=description, **limits)
-    said = Said(changes_numbers=changes_numbers, is_resolved=is_resolved, normal=normal)
-    field.metadata.append(said)
+    said = {name: said_and_limits.pop(name) for name in _SAID & said_and_limits.keys()}
+    field: FieldInfo = Field(default, description=description, **said_and_limits)
+    field.metadata.append(Said(**said))
     return field
 
 

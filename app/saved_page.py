@@ -26,6 +26,8 @@ from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 
 from headlight.analyses.analysis import Result
+from headlight.analyses.differences import LogitDifferenceRequest, Patching
+from headlight.analyses.predictions import PredictionsRequest
 from headlight.analyses.registry import ANALYSES
 from headlight.client.decode import Trace, read_trace
 from headlight.model import trace as model_trace
@@ -62,9 +64,9 @@ SITES = (
 ROW_SITES = tuple(f"*attention.{name}" for name in ("entropy", "first_token", "mean_distance"))
 """The numbers of each row that come with the maps of a long text."""
 
-EXPLAINING = {name: each for name, each in ANALYSES.items() if "logit_difference" in each.options}
+EXPLAINING = {name: each for name, each in ANALYSES.items() if LogitDifferenceRequest in each.reads}
 """The analyses that explain one prediction."""
-OF_A_POSITION = [name for name, each in EXPLAINING.items() if "patching" not in each.options]
+OF_A_POSITION = [name for name, each in EXPLAINING.items() if each.Options is None]
 """Those of them that need no second text."""
 NOT_HELD = {name for name, each in ANALYSES.items() if each.has_passes or name in EXPLAINING}
 """The analyses that are not of the whole trace, or take minutes."""
@@ -168,7 +170,11 @@ def _maps_request(request: TraceRequest, card: Mapping[str, Any]) -> TraceReques
         "capture": [glob for glob in ROW_SITES if fnmatch.filter(names, glob)],
         "triangle": False,
     }
-    if card["kind"] == "decoder" and card["trained_tokens"] and request.predictions is None:
+    if (
+        card["kind"] == "decoder"
+        and card["trained_tokens"]
+        and PredictionsRequest not in request.options
+    ):
         members["analyses"] = sorted({*request.wanted_analyses, "next_token"})
         members["predictions"] = {"top": 1, "following": True}
     return TraceRequest.model_validate(members)
@@ -188,7 +194,11 @@ def _whole_request(request: TraceRequest, card: Mapping[str, Any]) -> TraceReque
 
 
 def _without_prediction(request: TraceRequest) -> Members:
-    return {**request.model_dump(by_alias=True), "logit_difference": None, "patching": None}
+    return {
+        **request.model_dump(by_alias=True),
+        LogitDifferenceRequest.member: None,
+        Patching.id: None,
+    }
 
 
 def further_requests(
@@ -205,8 +215,8 @@ def further_requests(
     tokens = trace.target_tokens or trace.tokens
     first = _opening_position(tokens, card["kind"])
     chosen: Members = {"position": first}
-    if request.logit_difference is not None:
-        chosen |= request.logit_difference.model_dump(exclude_none=True)
+    if (difference := request.options.get(LogitDifferenceRequest)) is not None:
+        chosen |= difference.model_dump(exclude_none=True)
     asks: list[Members] = []
     for name in OF_A_POSITION:
         is_quick = not ANALYSES[name].has_passes and len(tokens) <= MOST_POSITIONS
@@ -214,8 +224,8 @@ def further_requests(
         differences = [{"position": position} for position in positions]
         differences += [chosen] if len(chosen) > 1 else []
         asks += [{"analyses": [name], "logit_difference": each} for each in differences]
-    if request.patching is not None:
-        patching = request.patching.model_dump(exclude_none=True)
+    if (other := request.options.get(Patching.Options)) is not None:
+        patching = other.model_dump(exclude_none=True)
         asks.append({"analyses": ["patching"], "patching": patching, "logit_difference": chosen})
     for ask in asks:
         if ask["analyses"][0] not in card["analyses"]:

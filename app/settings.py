@@ -21,8 +21,10 @@ from platformdirs import user_state_path
 from pydantic import BeforeValidator, Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from headlight import forms
+from headlight.analyses import differences
 from headlight.model.checkpoint.files import added_models_dir
-from headlight.schemas import analyses, generation, traces
+from headlight.schemas import generation, traces
 from headlight.schemas.edit_kinds import form, site
 
 ENV_PREFIX = "HEADLIGHT_"
@@ -499,9 +501,9 @@ FIXED_LIMITS = {
         "another, on a thread of their own, not on the inference thread.",
         "503 too-many-long-texts",
     ),
-    "max_globs": _fixed(form.MAX_GLOBS, "globs", "More than a model has kinds of sites."),
+    "max_globs": _fixed(forms.MAX_GLOBS, "globs", "More than a model has kinds of sites."),
     "max_glob_characters": _fixed(
-        form.MAX_GLOB_CHARACTERS, "characters", "Longer than any site's name."
+        forms.MAX_GLOB_CHARACTERS, "characters", "Longer than any site's name."
     ),
     "max_model_id_characters": _fixed(
         traces.MAX_MODEL_ID_CHARACTERS, "characters", "Longer than any model's id."
@@ -528,15 +530,15 @@ FIXED_LIMITS = {
         generation.MAX_CANDIDATES, "continuations", "Each costs a pass of the model at each step."
     ),
     "max_numbers": _fixed(
-        form.MAX_NUMBERS, "layers, heads or experts", "More than any model here has."
+        forms.MAX_NUMBERS, "layers, heads or experts", "More than any model here has."
     ),
     "max_edits": _fixed(form.MAX_EDITS, "edits", "More than a pass has kinds of parts to change."),
     "max_texts": _fixed(
         traces.MAX_TEXTS, "texts", "As many as two passes read; max_cells limits all together."
     ),
-    "max_ids": _fixed(form.MAX_IDS, "token ids", "Longer than any text a model here reads."),
+    "max_ids": _fixed(forms.MAX_IDS, "token ids", "Longer than any text a model here reads."),
     "max_positions": _fixed(
-        form.MAX_POSITIONS,
+        forms.MAX_POSITIONS,
         "positions",
         "Positions in one edit: as many as a long text has tokens.",
     ),
@@ -557,7 +559,7 @@ FIXED_LIMITS = {
         "422 too-many-tile-cells",
     ),
     "max_edited_tokens": _fixed(
-        analyses.MAX_EDITED_TOKENS,
+        differences.MAX_EDITED_TOKENS,
         "tokens",
         "Tokens of all edited passes that one analysis runs: patching puts in one activation at "
         "a time, so its passes grow with the length of the text, and their tokens with its "

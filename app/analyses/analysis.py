@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from headlight.forms import TensorAnswer
+from headlight.forms import Request, TensorAnswer
 from headlight.model.trace import NamedArray, Trace
-from headlight.schemas.analyses import MAX_EDITED_TOKENS, PatchingRequest
 
 if TYPE_CHECKING:
-    from headlight.model.analysis.edited_passes import EditedPasses
-    from headlight.model.analysis.logit_attribution import LogitDifference
     from headlight.model.description import Description
-    from headlight.model.generation.sampling import Sampling
     from headlight.model.interventions.intervention import Intervention
     from headlight.model.served import Served
 
@@ -28,44 +24,49 @@ class Result:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Choices:
-    """The choices of a request that its analyses read, with tokens as ids.
+class AnalysisOptions(Request):
+    """The options that analyses read: one member of a request, an object of these fields.
 
-    ``top`` and ``ids``: how many of the likeliest tokens `next_token` and `logit_lens` return, and
-    which others. ``following``: whether `next_token` returns those that the text goes on with.
-    ``sampling``: how it would sample, or None.
-    ``position``, ``token`` and ``against``: of the logit difference to explain, each None if the
-    trace decides. ``patching``: the other text, and the parts. ``interventions``: those of the
-    pass, which the passes of an analysis have too.
+    The options of one analysis are its class `Options`, and the member has the name of the
+    analysis. Those that several read name it themselves, as ``member``.
     """
 
-    top: int = 20
-    ids: tuple[int, ...] = ()
-    following: bool = False
-    sampling: Sampling | None = None
-    position: int | None = None
-    token: int | None = None
-    against: int | None = None
-    patching: PatchingRequest | None = None
+    member: ClassVar[str] = ""
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        owner, _, name = cls.__qualname__.rpartition(".")
+        if name == "Options":  # schemas are named by the class alone
+            cls.__name__ = cls.__qualname__ = f"{owner.rpartition('.')[2]}Request"
+        super().__init_subclass__(**arguments)
+
+
+Options = TypeVar("Options", bound=AnalysisOptions)
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The choices of a request that its analyses read.
+
+    ``given``: its options by their type. ``interventions``: those of the pass, which the passes of
+    an analysis have too. ``id_of``: the id of a token that an option names.
+    """
+
+    given: Mapping[type[AnalysisOptions], AnalysisOptions] = field(default_factory=dict)
     interventions: tuple[Intervention, ...] = ()
+    id_of: Callable[[int | str], int] = int
 
-    def passes(self, trace: Trace, model: Served) -> EditedPasses:
-        """Return passes with edits over the text of a trace."""
-        from headlight.model.analysis.edited_passes import EditedPasses
-
-        return EditedPasses(model, trace, self.interventions, MAX_EDITED_TOKENS)
-
-    def difference(self, trace: Trace, model: Served) -> LogitDifference:
-        """Return the logit difference to explain in a trace.
+    def __getitem__(self, kind: type[Options]) -> Options:
+        """Return options, with their standard values if the request gives none.
 
         Raises:
-            ValueError: the trace has no such position, or the two tokens are the same.
+            ValueError: one of them has no standard value.
         """
-        from headlight.model.analysis.logit_attribution import choose_difference
-
-        mask_id = model.tokenizer.mask_id
-        return choose_difference(trace, self.position, self.token, self.against, mask_id=mask_id)
+        if (given := self.given.get(kind)) is not None:
+            return given  # type: ignore[return-value]
+        for name, each in kind.model_fields.items():
+            if each.is_required():
+                raise ValueError(f"there is no {name}; send it as {kind.member}.{name}")
+        return kind()
 
 
 class Analysis(ABC):
@@ -80,7 +81,8 @@ class Analysis(ABC):
         axes: of the array that it makes of each site of `needs`, if it makes more numbers than it
             reads.
         answer: the type of its answer in the API; by default, arrays by name.
-        options: the members of a request that are for it.
+        reads: the options that it shares with other analyses.
+        Options: its own.
         phrase: its description, if a line is too short for it.
         is_by_layer: it reads only the layers of the request.
         is_of_prediction: it reads only the stack that predicts.
@@ -93,12 +95,23 @@ class Analysis(ABC):
     also: ClassVar[tuple[str, ...]] = ()
     axes: ClassVar[tuple[str, ...]] = ()
     answer: ClassVar[Any] = dict[str, TensorAnswer]
-    options: ClassVar[tuple[str, ...]] = ()
+    reads: ClassVar[tuple[type[AnalysisOptions], ...]] = ()
+    Options: ClassVar[type[AnalysisOptions] | None] = None
     phrase: ClassVar[str] = ""
     is_by_layer: ClassVar[bool] = False
     is_of_prediction: ClassVar[bool] = False
     has_passes: ClassVar[bool] = False
     takes_edits: ClassVar[bool] = True
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        if (own := vars(cls).get("Options")) is not None:
+            own.member = cls.id
+
+    @property
+    def options(self) -> tuple[type[AnalysisOptions], ...]:
+        """All options that it reads."""
+        return self.reads if self.Options is None else (*self.reads, self.Options)
 
     @property
     def description(self) -> str:

@@ -3,18 +3,43 @@
 from __future__ import annotations
 
 import fnmatch
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from headlight.analyses.analysis import Analysis, Choices, Result
-from headlight.forms import Answer, ArraysAnswer, TensorAnswer
+from headlight.analyses.analysis import Analysis, AnalysisOptions, Choices, Result
+from headlight.forms import Answer, ArraysAnswer, Number, TensorAnswer, Token
 from headlight.model.trace import Trace
 
 if TYPE_CHECKING:
+    from headlight.model.analysis.edited_passes import EditedPasses
     from headlight.model.analysis.logit_attribution import Attribution, LogitDifference
     from headlight.model.description import Description
     from headlight.model.served import Served
+
+
+MAX_EDITED_TOKENS = 2**18
+PatchedPart = Literal["residual", "attention", "feed_forward", "heads"]
+
+
+class LogitDifferenceRequest(AnalysisOptions):
+    """The prediction to explain: the logit of one token minus that of another."""
+
+    member = "logit_difference"
+
+    position: Number | None = Field(
+        None,
+        description="The position that predicts: the token after it, or in an encoder the token at "
+        "it. If omitted, the first mask, or the last position.",
+    )
+    token: Token | None = Field(
+        None,
+        description="An id, or a text of one token, such as ` cat`; if omitted, the likeliest.",
+    )
+    against: Token | None = Field(
+        None,
+        description="The token to compare with; if omitted, the likeliest of all others.",
+    )
 
 
 class ChosenToken(Answer):
@@ -94,14 +119,14 @@ class LogitAttribution(Analysis):
         "*.experts.expert_indices",
     )
     answer = LogitAttributionAnswer
-    options = ("logit_difference",)
+    reads = (LogitDifferenceRequest,)
     is_of_prediction = True
 
     def reason_against(self, description: Description) -> str | None:
         return _unknown_split(description)
 
     def compute(self, trace: Trace, model: Served, ask: Choices) -> Result:
-        difference = ask.difference(trace, model)
+        difference = _difference(trace, model, ask)
         attribution = _attribution(trace, model, difference)
         metadata = {
             **_spelled(difference, model),
@@ -123,20 +148,37 @@ class Patching(Analysis):
         "*.experts.output",
     )
     answer = PatchingAnswer
-    options = ("logit_difference", "patching")
+    reads = (LogitDifferenceRequest,)
     has_passes = True
+
+    class Options(AnalysisOptions):
+        """The other text whose activations are put into this one, one at a time."""
+
+        text: str = Field(
+            description="Of as many tokens as this text; it is read with the same edits."
+        )
+        target: str | None = Field(
+            None, description="Its target in an encoder–decoder; if omitted, that of this text."
+        )
+        parts: list[PatchedPart] = Field(
+            default=["residual", "heads"],
+            min_length=1,
+            max_length=4,
+            description="residual: the stream before a layer, at a position. attention, "
+            "feed_forward: a layer's contribution there. heads: a head's context, at all "
+            "positions.",
+        )
 
     def compute(self, trace: Trace, model: Served, ask: Choices) -> Result:
         from headlight.model.analysis.patching import patching
 
-        if ask.patching is None:
-            raise ValueError("there is no other text; send it as patching.text")
-        difference = ask.difference(trace, model)
-        passes, globs = ask.passes(trace, model), (*self.needs, *self.also)
-        target = trace.target if ask.patching.target is None else ask.patching.target
+        other = ask[self.Options]
+        difference = _difference(trace, model, ask)
+        passes, globs = _passes(trace, model, ask), (*self.needs, *self.also)
+        target = trace.target if other.target is None else other.target
         sites = [site for site in trace if any(fnmatch.fnmatchcase(site, glob) for glob in globs)]
-        source = passes.of_other_text(ask.patching.text, target, sites)
-        arrays = patching(passes, source, difference, ask.patching.parts)
+        source = passes.of_other_text(other.text, target, sites)
+        arrays = patching(passes, source, difference, other.parts)
         other_tokens = [token.text for token in source.tokens]
         return Result(arrays, {**_spelled(difference, model), "other_tokens": other_tokens})
 
@@ -147,14 +189,34 @@ class Saliency(Analysis):
     id = "saliency"
     needs = ("logits", "*.layers.0.residual.before")
     answer = SaliencyAnswer
-    options = ("logit_difference",)
+    reads = (LogitDifferenceRequest,)
     has_passes = True
 
     def compute(self, trace: Trace, model: Served, ask: Choices) -> Result:
         from headlight.model.analysis.saliency import saliency
 
-        difference = ask.difference(trace, model)
-        return Result(saliency(ask.passes(trace, model), difference), _spelled(difference, model))
+        difference = _difference(trace, model, ask)
+        return Result(saliency(_passes(trace, model, ask), difference), _spelled(difference, model))
+
+
+def _passes(trace: Trace, model: Served, ask: Choices) -> EditedPasses:
+    """Return passes with edits over the text of a trace."""
+    from headlight.model.analysis.edited_passes import EditedPasses
+
+    return EditedPasses(model, trace, ask.interventions, MAX_EDITED_TOKENS)
+
+
+def _difference(trace: Trace, model: Served, ask: Choices) -> LogitDifference:
+    """Return the logit difference to explain in a trace.
+
+    Raises:
+        ValueError: the trace has no such position, or the two tokens are the same.
+    """
+    from headlight.model.analysis.logit_attribution import choose_difference
+
+    asked = ask[LogitDifferenceRequest]
+    tokens = (None if each is None else ask.id_of(each) for each in (asked.token, asked.against))
+    return choose_difference(trace, asked.position, *tokens, mask_id=model.tokenizer.mask_id)
 
 
 def _unknown_split(description: Description) -> str | None:

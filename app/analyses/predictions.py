@@ -6,14 +6,72 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from pydantic import Field
 
-from headlight.analyses.analysis import Analysis, Choices, Result
-from headlight.forms import Answer, TensorAnswer
+from headlight.analyses.analysis import Analysis, AnalysisOptions, Choices, Result
+from headlight.forms import MAX_NUMBERS, Answer, TensorAnswer, Token
 from headlight.model.trace import NamedArray, Trace
 
 if TYPE_CHECKING:
     from headlight.model.description import Description
+    from headlight.model.generation.sampling import Sampling
     from headlight.model.served import Served
+
+MOST_TOP = 2**20
+
+
+class PredictionsRequest(AnalysisOptions):
+    """The predicted tokens that are returned."""
+
+    member = "predictions"
+
+    top: int = Field(
+        20, ge=1, le=MOST_TOP, description="How many of the likeliest; at most the vocabulary."
+    )
+    tokens: list[Token] = Field(
+        default=[],
+        max_length=MAX_NUMBERS,
+        description="Ids, or texts of one token each, such as ` cat`, whose logits, probabilities "
+        "and ranks are returned as chosen_logits, chosen_probabilities and chosen_ranks (1 is the "
+        "likeliest), with chosen_ids.",
+    )
+    following: bool = Field(
+        False,
+        description="Whether next_token also returns `following`: of every token of the text that "
+        "is predicted, but the first, the probability that it had. Its −ln is the loss.",
+    )
+    temperature: float | None = Field(
+        None,
+        ge=0,
+        allow_inf_nan=False,
+        description="With this, top_k or top_p, next_token also returns `sampled`: the probability "
+        "that each of the tokens has of being sampled, as `/generate` samples. Divides the logits; "
+        "0 always takes the likeliest token. If omitted, 1.",
+    )
+    top_k: int | None = Field(
+        None, ge=1, lt=2**31, description="Sample from the k likeliest tokens only."
+    )
+    top_p: float | None = Field(
+        None,
+        gt=0,
+        le=1,
+        description="Sample from the fewest tokens whose probabilities reach p.",
+    )
+
+    @property
+    def samples(self) -> bool:
+        """True if probabilities of being sampled are asked for."""
+        return not (self.temperature is self.top_k is self.top_p is None)
+
+    @property
+    def sampling(self) -> Sampling | None:
+        """How next_token would sample, or None."""
+        from headlight.model.generation.sampling import Sampling
+
+        if not self.samples:
+            return None
+        heat = 1.0 if self.temperature is None else self.temperature
+        return Sampling(temperature=heat, top_k=self.top_k, top_p=self.top_p)
 
 
 class ChosenAnswer(Answer):
@@ -49,7 +107,7 @@ class NextToken(Analysis):
     id = "next_token"
     needs = ("logits",)
     answer = NextTokenAnswer
-    options = ("predictions",)
+    reads = (PredictionsRequest,)
 
     def globs(self, description: Description, *, is_long: bool) -> tuple[str, ...]:
         """Return the last stream in place of the logits of a long text."""
@@ -66,14 +124,15 @@ class NextToken(Analysis):
         from headlight.model.analysis.logit_lens import last_prediction
         from headlight.model.analysis.next_token import next_token
 
+        options = ask[PredictionsRequest]
+        top, following, sampling = options.top, options.following, options.sampling
+        ids = _ids(ask)
         if "logits" in trace:
-            arrays = next_token(
-                trace, ask.top, ask.ids, following=ask.following, sampling=ask.sampling
-            )
-        elif ask.sampling is not None:
+            arrays = next_token(trace, top, ids, following=following, sampling=sampling)
+        elif sampling is not None:
             raise ValueError("the logits of this text are not held at once; send a shorter text")
         else:
-            arrays = last_prediction(trace, model.exits, ask.top, ask.ids, following=ask.following)
+            arrays = last_prediction(trace, model.exits, top, ids, following=following)
         return _with_texts(arrays, model)
 
 
@@ -84,7 +143,7 @@ class LogitLens(Analysis):
     # It makes logits of every layer, so a text whose logits would be too many is too long for it.
     needs = ("*.residual.after", "logits")
     answer = LogitLensAnswer
-    options = ("predictions",)
+    reads = (PredictionsRequest,)
 
     def globs(self, description: Description, *, is_long: bool) -> tuple[str, ...]:
         """Return the streams only for a long text."""
@@ -98,7 +157,8 @@ class LogitLens(Analysis):
     def compute(self, trace: Trace, model: Served, ask: Choices) -> Result:
         from headlight.model.analysis.logit_lens import logit_lens
 
-        return _with_texts(logit_lens(trace, model.exits, ask.top, ask.ids), model)
+        top = ask[PredictionsRequest].top
+        return _with_texts(logit_lens(trace, model.exits, top, _ids(ask)), model)
 
 
 class Reward(Analysis):
@@ -111,6 +171,11 @@ class Reward(Analysis):
         from headlight.model.analysis.reward import reward
 
         return Result(reward(trace))
+
+
+def _ids(ask: Choices) -> tuple[int, ...]:
+    """Return the ids of the tokens that a request names."""
+    return tuple(ask.id_of(token) for token in ask[PredictionsRequest].tokens)
 
 
 def _is_made_in_parts(description: Description, *, is_long: bool) -> bool:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from pydantic import create_model
 
 from headlight import analyses
-from headlight.analyses.analysis import Analysis
-from headlight.forms import Answer
+from headlight.analyses.analysis import Analysis, AnalysisOptions
+from headlight.forms import Answer, Request, option
 from headlight.model.discovery import import_all
 
 
@@ -43,9 +43,36 @@ def _subclasses(kind: type[Any]) -> Iterator[type[Any]]:
 
 ANALYSES = _imported()
 
+OPTIONS: Mapping[str, type[AnalysisOptions]] = {
+    kind.member: kind for analysis in ANALYSES.values() for kind in analysis.options
+}
+"""The options of all analyses, by the member of a request that holds them."""
+
+
+def readers_of(kind: type[AnalysisOptions]) -> list[str]:
+    """Return the names of the analyses that read options."""
+    return [name for name, analysis in ANALYSES.items() if kind in analysis.options]
+
+
+def _member(kind: type[AnalysisOptions]) -> tuple[Any, Any]:
+    """Return the member of a request that holds options: its type, and its field."""
+    first, *_ = (kind.__doc__ or "").splitlines()
+    return kind | None, option(None, f"{first} Read by {in_words(readers_of(kind), 'and')}.")
+
+
+def in_words(names: list[str], conjunction: str) -> str:
+    """Return names as an enumeration: "a, b or c"."""
+    *others, last = names
+    return f"{', '.join(others)} {conjunction} {last}" if others else last
+
+
 if TYPE_CHECKING:
     AnalysisName: TypeAlias = str
     AnalysesAnswer: TypeAlias = Answer
+
+    class OptionsRequest(Request):
+        """The options of analyses."""
+
 else:
     AnalysisName = Literal[tuple(ANALYSES)]
     AnalysesAnswer = create_model(
@@ -55,12 +82,13 @@ else:
         __module__=__name__,
         **{name: (analysis.answer | None, None) for name, analysis in ANALYSES.items()},
     )
-
-
-def in_words(names: list[str], conjunction: str) -> str:
-    """Return names as an enumeration: "a, b or c"."""
-    *others, last = names
-    return f"{', '.join(others)} {conjunction} {last}" if others else last
+    OptionsRequest = create_model(
+        "OptionsRequest",
+        __base__=Request,
+        __doc__="The options of analyses.",
+        __module__=__name__,
+        **{name: _member(kind) for name, kind in OPTIONS.items()},
+    )
 
 
 def described() -> str:

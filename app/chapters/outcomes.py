@@ -7,8 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from headlight.forms import Answer, Request
-from headlight.schemas.edits import Number
+from headlight.forms import Answer, Number, Request
 from headlight.schemas.traces import ModelId, TraceRequest
 
 Scalar = str | int | float

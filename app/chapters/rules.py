@@ -30,8 +30,7 @@ from headlight.chapters.outcomes import (
     spoken,
     texts_of,
 )
-from headlight.forms import Request
-from headlight.schemas.edits import Number
+from headlight.forms import Number, Request
 from headlight.schemas.traces import ModelId, TraceRequest
 
 

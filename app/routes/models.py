@@ -15,13 +15,13 @@ from starlette.responses import StreamingResponse
 
 from headlight.concurrency import client_left, in_daemon, unless_client_leaves
 from headlight.errors import Problem, described, echo, over_limit
+from headlight.forms import MAX_GLOBS, Glob
 from headlight.model.checkpoint.card import CLAIMS, ModelCard, aligner_of, measured_claim
 from headlight.model.description import Description
 from headlight.model.profiles.profile import head_labels
 from headlight.model.served import Weight
 from headlight.models.registry import ModelStatus, Registry
 from headlight.schemas import SAFETENSORS
-from headlight.schemas.edits import MAX_GLOBS, Glob
 from headlight.schemas.models import (
     AlignerAnswer,
     ClaimAnswer,
@@ -41,7 +41,7 @@ from headlight.serialization.entity_tags import NOT_MODIFIED, TAG, content_tag, 
 from headlight.serialization.formats import FILE
 from headlight.serialization.trace import raw_chunks, safetensors_header
 from headlight.services import ServicesDep
-from headlight.tracing.analyses import available
+from headlight.tracing.results import available
 
 router = APIRouter(prefix="/api/v1", tags=["models"])
 

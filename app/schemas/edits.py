@@ -8,18 +8,7 @@ from pydantic import Field
 
 from headlight.model.discovery import import_all
 from headlight.schemas import edit_kinds
-from headlight.schemas.edit_kinds.form import (
-    MAX_EDITS,
-    MAX_GLOBS,
-    MAX_NUMBERS,
-    EditForm,
-    Glob,
-    Ids,
-    Number,
-    Numbers,
-)
-
-__all__ = ["MAX_GLOBS", "MAX_NUMBERS", "Glob", "Ids", "Number", "Numbers"]
+from headlight.schemas.edit_kinds.form import MAX_EDITS, EditForm
 
 KINDS: dict[str, type[EditForm]] = {
     get_args(form.model_fields["kind"].annotation)[0]: form

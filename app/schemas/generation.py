@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, PlainSerializer, PlainValidator, TypeAdapter, WithJsonSchema
 
-from headlight.forms import Answer, TensorAnswer
+from headlight.forms import MAX_GLOBS, Answer, Glob, Numbers, TensorAnswer
 from headlight.schemas import Event, ProblemAnswer
-from headlight.schemas.edits import EDITS, MAX_GLOBS, EditRequests, Glob, Numbers
+from headlight.schemas.edits import EDITS, EditRequests
 from headlight.schemas.traces import ModelId, TokenAnswer, TokenizeRequest, example
 
 MAX_ALTERNATIVES = 100

@@ -12,22 +12,26 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from headlight.analyses.registry import AnalysesAnswer, AnalysisName, described
-from headlight.forms import Answer, Request, TensorAnswer, option
-from headlight.schemas.analyses import (
-    LogitDifferenceRequest,
-    PatchingRequest,
-    PredictionsRequest,
+from headlight.analyses.analysis import AnalysisOptions
+from headlight.analyses.registry import (
+    OPTIONS,
+    AnalysesAnswer,
+    AnalysisName,
+    OptionsRequest,
+    described,
 )
-from headlight.schemas.edits import (
-    EDITS,
+from headlight.forms import (
     MAX_GLOBS,
-    EditRequests,
+    Answer,
     Glob,
     Ids,
     Number,
     Numbers,
+    Request,
+    TensorAnswer,
+    option,
 )
+from headlight.schemas.edits import EDITS, EditRequests
 
 MAX_ANALYSES = 64
 MAX_MODEL_ID_CHARACTERS = 64
@@ -81,7 +85,7 @@ class TokenizeRequest(Request):
         return text
 
 
-class TraceOptions(Request):
+class TraceOptions(OptionsRequest):
     """The parts of a forward pass to return, and the changes to it."""
 
     capture: list[Glob] | None = option(
@@ -105,16 +109,6 @@ class TraceOptions(Request):
         normal="wanted_analyses",
         max_length=MAX_ANALYSES,
         description=described(),
-    )
-    predictions: PredictionsRequest | None = Field(
-        None, description="The tokens that next_token and logit_lens return."
-    )
-    logit_difference: LogitDifferenceRequest | None = Field(
-        None,
-        description="The prediction that logit_attribution, patching and saliency explain.",
-    )
-    patching: PatchingRequest | None = Field(
-        None, description="The other text of the analysis patching."
     )
     edits: EditRequests | None = option(
         None,
@@ -159,6 +153,12 @@ class TraceOptions(Request):
     def is_observed(self) -> bool:
         """True if maps or rows of attention are asked for, so that the text may be long."""
         return self.resolution is not None or self.queries is not None
+
+    @property
+    def options(self) -> dict[type[AnalysisOptions], AnalysisOptions]:
+        """The options of analyses that are given, by their type."""
+        given = {kind: getattr(self, name) for name, kind in OPTIONS.items()}
+        return {kind: options for kind, options in given.items() if options is not None}
 
     @property
     def wanted_analyses(self) -> list[AnalysisName]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from time import perf_counter
 
 from headlight.analyses.analysis import Result
+from headlight.analyses.predictions import PredictionsRequest
 from headlight.errors import too_many_elements
 from headlight.model.attention.observer import OnMap
 from headlight.model.cancellation import check
@@ -27,9 +28,9 @@ from headlight.model.tracing import (
     with_translations,
 )
 from headlight.serialization.trace import Answer
-from headlight.tracing.analyses import analyse, choices_of, n_predictions
 from headlight.tracing.edits import FindTrace, require_finite, with_sources
 from headlight.tracing.jobs import TraceJob, model_errors_as_problems, way_to_read_more
+from headlight.tracing.results import analyse, choices_of, n_predictions
 
 Solved = tuple[int, Answer | Exception]
 
@@ -178,7 +179,7 @@ class _Batch:
         actual = count_elements(description, spec, model_input, job.derived)
         if job.spec.is_observed:
             self._check_memory(job, model_input)
-        if job.request.predictions is not None:
+        if PredictionsRequest in job.request.options:
             actual += n_predictions(job.request, description, model_input)
         others = sum(size for each, size in self.sizes.items() if each != index)
         total = actual + others if self.is_total else actual

@@ -35,7 +35,7 @@ from headlight.model.tracing import (
 )
 from headlight.schemas.edits import EditRequest
 from headlight.schemas.traces import TokenizeRequest, TraceRequest
-from headlight.tracing.analyses import (
+from headlight.tracing.results import (
     derived_arrays,
     require_readers,
     sites_of,

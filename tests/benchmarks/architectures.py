@@ -187,7 +187,7 @@ def serve(model_type, task):
     from headlight.model.foreign.folder import ForeignFolderError
     from headlight.model.foreign.loading import quiet
     from headlight.model.foreign.model import load_foreign
-    from headlight.tracing.analyses import available
+    from headlight.tracing.results import available
 
     with quiet():
         module, reason = make(model_type, task)
@@ -284,7 +284,7 @@ def main():
     import torch
 
     import_module("headlight.model.foreign.model")  # once: the other processes are copies of this
-    import_module("headlight.tracing.analyses")
+    import_module("headlight.tracing.results")
     import_module("transformers.generation")
 
     torch.set_num_threads(1)

@@ -6,7 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from headlight.schemas.edit_kinds.form import AttentionEdit, LayerEdit, Numbers
+from headlight.forms import Numbers
+from headlight.schemas.edit_kinds.form import AttentionEdit, LayerEdit
 
 Stack = Literal["encoder", "decoder"]
 

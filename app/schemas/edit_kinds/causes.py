@@ -6,13 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from headlight.schemas.edit_kinds.form import (
-    AttentionEdit,
-    EditForm,
-    Glob,
-    Numbers,
-    Positions,
-)
+from headlight.forms import Glob, Numbers, Positions
+from headlight.schemas.edit_kinds.form import AttentionEdit, EditForm
 
 MAX_EDGES = 256
 MAX_TEXTS = 64

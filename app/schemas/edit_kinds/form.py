@@ -8,22 +8,12 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from headlight.forms import Request
+from headlight.forms import Number, Positions, Request
 from headlight.model.interventions.intervention import Intervention
 
-MAX_GLOBS = 16
-MAX_GLOB_CHARACTERS = 80
 MAX_EDITS = 16
-MAX_NUMBERS = 256
-MAX_IDS = 2**15
-MAX_POSITIONS = 2**12
 
-Glob = Annotated[str, Field(min_length=1, max_length=MAX_GLOB_CHARACTERS)]
-Number = Annotated[int, Field(ge=0, lt=2**31)]
-Numbers = Annotated[list[Number], Field(min_length=1, max_length=MAX_NUMBERS)]
 Where = Literal["encoder", "decoder", "cross"]
-Ids = Annotated[list[Number], Field(min_length=1, max_length=MAX_IDS)]
-Positions = Annotated[list[Number], Field(min_length=1, max_length=MAX_POSITIONS)]
 TraceKey = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
 
 

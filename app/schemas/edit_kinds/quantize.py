@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from headlight.schemas.edit_kinds.form import MAX_GLOBS, EditForm, Glob
+from headlight.forms import MAX_GLOBS, Glob
+from headlight.schemas.edit_kinds.form import EditForm
 
 LEAST_BITS, MOST_BITS = 2, 8
 

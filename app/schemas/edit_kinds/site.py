@@ -8,14 +8,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, ConfigDict, Field, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
 
-from headlight.schemas.edit_kinds.form import (
-    EditForm,
-    Glob,
-    Numbers,
-    Positions,
-    SourceRequest,
-    Taken,
-)
+from headlight.forms import Glob, Numbers, Positions
+from headlight.schemas.edit_kinds.form import EditForm, SourceRequest, Taken
 
 MAX_VALUES = 2**15
 LARGEST_VALUE = 1e6

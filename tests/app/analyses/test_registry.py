@@ -16,6 +16,7 @@ GREATEST = '''
 """An analysis of another package."""
 
 from headlight.analyses.analysis import Analysis, Result
+from headlight.analyses.predictions import PredictionsRequest
 from headlight.model.trace import NamedArray
 from headlight.forms import Answer, TensorAnswer
 
@@ -33,7 +34,7 @@ class GreatestWeight(Analysis):
     id = "greatest_weight"
     needs = ("*.layers.0.self_attention.weights",)
     answer = GreatestAnswer
-    options = ("predictions",)
+    reads = (PredictionsRequest,)
 
     def reason_against(self, description):
         return "it has an encoder" if description.config.has_encoder else None
@@ -161,5 +162,5 @@ def test_a_broken_module_names_itself(tmp_path, code):
 
 def test_the_options_of_an_analysis_are_members_of_a_request_that_name_it():
     for name, analysis in ANALYSES.items():
-        for option in analysis.options:
-            assert name in TraceRequest.model_fields[option].description
+        for kind in analysis.options:
+            assert name in TraceRequest.model_fields[kind.member].description

@@ -11,7 +11,7 @@ from headlight.model.interventions.intervene import require_quantizable
 from headlight.model.interventions.intervention import ImpossibleIntervention
 from headlight.model.quantization.affine import Quantization, StoredQuantization
 from headlight.model.tracing import trace
-from headlight.tracing.analyses import analyse
+from headlight.tracing.results import analyse
 
 TEXT, TARGET = "the cat sat on the mat", "a small light reads"
 SITES = ["logits", "*attention.weights"]

@@ -7,12 +7,12 @@ import pytest
 import transformers
 
 from headlight.analyses.analysis import Choices
+from headlight.analyses.differences import Patching
 from headlight.analyses.registry import ANALYSES
 from headlight.errors import Problem
 from headlight.model.foreign.loading import quiet
 from headlight.model.tracing import tokenize, trace
-from headlight.schemas.analyses import PatchingRequest
-from headlight.tracing.analyses import analyse, available, sites_of
+from headlight.tracing.results import analyse, available, sites_of
 from tests.model.foreign.independent_pass import Reader
 from tests.model.foreign.layouts import LAYOUTS
 from tests.model.foreign.references import REFERENCES, NotOffered, Question
@@ -122,7 +122,7 @@ def test_an_analysis_equals_the_independent_computation(name, analysis, subject)
             refusal.value.detail
         ), refusal.value.detail
         return
-    choices = Choices(patching=PatchingRequest(text=OTHER, parts=PARTS))
+    choices = Choices({Patching.Options: Patching.Options(text=OTHER, parts=PARTS)})
     result = analyse(analysis, subject(name).trace, model, choices)
     expected = REFERENCES[analysis](question)
     arrays = numbers_of(result, expected)

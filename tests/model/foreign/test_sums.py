@@ -10,7 +10,7 @@ from headlight.model.foreign.writes import fit_step
 from headlight.model.hooks import Capture, HookPoint
 from headlight.model.interventions.site_edit import SiteEdit
 from headlight.model.tracing import trace
-from headlight.tracing.analyses import analyse, available
+from headlight.tracing.results import analyse, available
 from tests.tiny_checkpoints import ARCHITECTURES, UNUSUAL
 
 IDS = [5, 9, 40, 77, 120, 8]

@@ -2,15 +2,14 @@
 
 import fnmatch
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from headlight.analyses.analysis import Analysis, Choices, Result
-from headlight.analyses.registry import ANALYSES, in_words
+from headlight.analyses.predictions import PredictionsRequest
+from headlight.analyses.registry import ANALYSES, in_words, readers_of
 from headlight.errors import Problem, echo, over_limit
 from headlight.model.analysis.edited_passes import TooManyPasses
 from headlight.model.description import Description
-from headlight.model.generation.sampling import Sampling
 from headlight.model.interventions.intervention import Intervention
 from headlight.model.served import Served
 from headlight.model.sites import layer_of
@@ -19,11 +18,6 @@ from headlight.model.tracing import ModelInput
 from headlight.schemas.traces import TraceRequest
 
 N_CACHED_GLOBS = 256
-_READERS = {
-    option: readers
-    for option in TraceRequest.model_fields
-    if (readers := [name for name, each in ANALYSES.items() if option in each.options])
-}
 
 
 def sites_of(
@@ -115,10 +109,10 @@ def require_readers(request: TraceRequest) -> None:
         Problem: 422.
     """
     wanted = request.wanted_analyses
-    for option, readers in _READERS.items():
-        if getattr(request, option) is not None and not set(readers) & set(wanted):
+    for kind in request.options:
+        if not set(readers := readers_of(kind)) & set(wanted):
             way_out = f"ask for {in_words(readers, 'or')} in analyses"
-            detail = f"{option} is read by no analysis that is asked for; {way_out}"
+            detail = f"{kind.member} is read by no analysis that is asked for; {way_out}"
             raise Problem(422, "unread-option", detail)
     for name in wanted if request.edits else ():
         if not ANALYSES[name].takes_edits:
@@ -129,29 +123,16 @@ def require_readers(request: TraceRequest) -> None:
 def choices_of(
     request: TraceRequest, checkpoint: Served, interventions: Sequence[Intervention]
 ) -> Choices:
-    """Return the choices of a request, whose pass has these interventions.
+    """Return the choices of a request, whose pass has these interventions."""
+    return Choices(request.options, tuple(interventions), partial(_token_id, checkpoint))
+
+
+def _token_id(checkpoint: Served, token: int | str) -> int:
+    """Return the id of a token of a request.
 
     Raises:
         Problem: 422, there is no such token, or a text is not one token.
     """
-    choices = Choices(patching=request.patching, interventions=tuple(interventions))
-    if (predictions := request.predictions) is not None:
-        ids = tuple(_token_id(token, checkpoint) for token in predictions.tokens)
-        choices = replace(choices, top=predictions.top, ids=ids, following=predictions.following)
-        if predictions.samples:
-            heat = 1.0 if predictions.temperature is None else predictions.temperature
-            sampling = Sampling(temperature=heat, top_k=predictions.top_k, top_p=predictions.top_p)
-            choices = replace(choices, sampling=sampling)
-    if (asked := request.logit_difference) is not None:
-        token, against = (
-            None if named is None else _token_id(named, checkpoint)
-            for named in (asked.token, asked.against)
-        )
-        choices = replace(choices, position=asked.position, token=token, against=against)
-    return choices
-
-
-def _token_id(token: int | str, checkpoint: Served) -> int:
     if isinstance(token, int):
         if token < (n_ids := checkpoint.config.vocab_size):
             return token
@@ -170,11 +151,9 @@ def _token_id(token: int | str, checkpoint: Served) -> int:
 
 def n_predictions(request: TraceRequest, description: Description, model_input: ModelInput) -> int:
     """Return the numbers and texts that `predictions` makes two analyses return."""
-    if request.predictions is None:
-        return 0
-    top = min(request.predictions.top, description.config.vocab_size)
-    n_chosen, following = len(request.predictions.tokens), request.predictions.following
-    each = (3 + request.predictions.samples) * top + 3 * n_chosen + following
+    asked = Choices(request.options)[PredictionsRequest]
+    top = min(asked.top, description.config.vocab_size)
+    each = (3 + asked.samples) * top + 3 * len(asked.tokens) + asked.following
     n_layers = description.config.n_layers
     n_rows = sum(ANALYSES[name].n_predictions(n_layers) for name in request.wanted_analyses)
     return n_rows * model_input.axis_lengths("logits")["query"] * each

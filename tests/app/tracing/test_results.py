@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from headlight.analyses.analysis import Choices
+from headlight.analyses.predictions import PredictionsRequest
 from headlight.analyses.registry import ANALYSES
 from headlight.errors import Problem
 from headlight.model import tracing
 from headlight.model.analysis import alignment, residual_stream, rollout
 from headlight.model.analysis.head_outputs import output_weights
 from headlight.model.checkpoint.loading import load
-from headlight.model.generation.sampling import Sampling
 from headlight.schemas.traces import TraceAnswer
-from headlight.tracing.analyses import (
+from headlight.tracing.results import (
     analyse,
     available,
     sites_of,
@@ -198,7 +198,12 @@ def test_without_logits_no_probability_of_being_sampled_is_computed(tiny):
     trace = tracing.trace(tiny, TEXT, capture=["decoder.layers.1.residual.after"])
     assert "probabilities" in analyse("next_token", trace, tiny).arrays
     with pytest.raises(Problem, match="next_token: the logits of this text are not held at once"):
-        analyse("next_token", trace, tiny, Choices(sampling=Sampling(temperature=1.0)))
+        analyse(
+            "next_token",
+            trace,
+            tiny,
+            Choices({PredictionsRequest: PredictionsRequest(temperature=1.0)}),
+        )
 
 
 def test_output_weights_are_those_of_attentions_whose_context_or_weights_are_held(tiny):
