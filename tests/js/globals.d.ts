@@ -11,7 +11,7 @@ interface PlotlyApi {
 
 /** A `div` that Plotly has extended; before the first drawing it has none of this. */
 interface PlotlyElement extends HTMLDivElement {
-  data?: unknown;
+  data?: any;
   layout?: Record<string, any>;
   on?(event: 'plotly_relayout', listener: (change: Record<string, unknown>) => void): void;
 }

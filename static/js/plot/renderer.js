@@ -7,7 +7,7 @@ import { ticks, ticksFor } from './scales.js';
 import { deepEqual } from '../state/state.js';
 
 /**
- * @import { DrawnFigure, Lettering, Palette } from './figure.js'
+ * @import { DrawnFigure, Layout, Lettering, Palette } from './figure.js'
  * @import { Box, Cell, Grid } from './grid.js'
  */
 
@@ -158,27 +158,17 @@ export function createRenderer(drawing, { onMoved, onZoom }) {
 
     /**
      * @param {'png'|'svg'} format
-     * @param {string[]} caption above the drawing, only on the picture
+     * @param {string} caption below the drawing, only on the picture
      * @param {Palette} palette
      * @returns {Promise<string>} the drawing as a data URL
      */
     async image(format, caption, palette) {
       if (!figure) throw new Error('there is no drawing yet');
-      const drawn = figure;
-      const Plotly = await plotly();
-      const { captioned } = await import('./publication.js');
-      const size = drawing.querySelector('.main-svg');
-      const [width, height] = ['width', 'height'].map((name) => Number(size?.getAttribute(name)));
-      const layout = captioned(
-        { ...drawn.layout, ...drawing.layout },
-        caption,
-        { width, height },
-        palette,
-      );
-      return Plotly.toImage(
-        { data: drawing.data, layout, config: CONFIG },
-        { format, width: layout.width, height: layout.height, scale: format === 'png' ? 2 : 1 },
-      );
+      const { pictureOf } = await import('./picture.js');
+      const { data } = drawing;
+      const layout = /** @type {Layout} */ ({ ...figure.layout, ...drawing.layout });
+      const how = { format, scale: format === 'png' ? 2 : 1, ink: palette.muted };
+      return pictureOf(await plotly(), { data, layout }, caption, how);
     },
 
     destroy() {

@@ -2,7 +2,7 @@
 
 import { fetchOutcome } from '../api/chapters.js';
 import { choicesOf, revealed } from '../rules/chapter.js';
-import { element } from './dom.js';
+import { element, printAlone } from './dom.js';
 
 /**
  * @import { Chapter, Outcome, Step } from '../rules/chapter.js'
@@ -18,15 +18,7 @@ export async function printWorksheet(chapter, textOf) {
   /** @type {(Outcome|null)[]} */
   const outcomes = [];
   for (const step of chapter.steps) outcomes.push(step.question ? await fetchOutcome(step) : null);
-  const sheet = worksheetOf(chapter, outcomes, textOf);
-  document.body.append(sheet);
-  document.documentElement.classList.add('is-worksheet');
-  const leave = () => {
-    sheet.remove();
-    document.documentElement.classList.remove('is-worksheet');
-  };
-  window.addEventListener('afterprint', leave, { once: true });
-  window.print();
+  printAlone(worksheetOf(chapter, outcomes, textOf));
 }
 
 /**

@@ -106,6 +106,28 @@ export function save(blob, name) {
   return `Saved ${name}`;
 }
 
+/**
+ * Print a part without the page around it.
+ * @param {HTMLElement} part
+ * @param {string} [paper] rules of `@page`
+ */
+export function printAlone(part, paper = '') {
+  const { documentElement: root, body } = document;
+  const rules = new CSSStyleSheet();
+  rules.replaceSync(`@page { ${paper} }`);
+  document.adoptedStyleSheets.push(rules);
+  part.classList.add('on-paper');
+  root.classList.add('is-printed');
+  body.append(part);
+  const leave = () => {
+    part.remove();
+    root.classList.remove('is-printed');
+    document.adoptedStyleSheets = document.adoptedStyleSheets.filter((each) => each !== rules);
+  };
+  window.addEventListener('afterprint', leave, { once: true });
+  window.print();
+}
+
 const systemIsDark = () => matchMedia('(prefers-color-scheme: dark)');
 
 /**

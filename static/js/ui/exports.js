@@ -4,13 +4,13 @@
  */
 
 import { arrived, BASE, call, fetchSafetensors } from '../api/calls.js';
-import { counted } from '../words/lists.js';
+import { capitalised, counted } from '../words/lists.js';
 import { inBytes } from '../words/numbers.js';
 import { escapeForPlotly, shortened, visibleLine } from '../words/text.js';
 import { openingElement, openingOf, tileElement } from '../rules/presentation.js';
-import { callsOf, commandsOf, originOf, pythonOf } from '../api/request_code.js';
+import { callsOf, commandsOf, madeOf, originOf, pythonOf } from '../api/request_code.js';
 import { withoutNulls } from '../trace/trace.js';
-import { captionOf, selfTelling } from '../plot/publication.js';
+import { selfTelling } from '../plot/picture.js';
 import { plotlyAddress } from '../plot/renderer.js';
 import { palette, save, element } from './dom.js';
 
@@ -24,10 +24,22 @@ import { palette, save, element } from './dom.js';
 
 /** @param {Subject} of @param {'png'|'svg'} format */
 export async function saveImage({ trace, figure, cards, plot, name }, format) {
-  return save(
-    blobOf(await plot.image(format, captionOf(trace, figure, cards))),
-    `${name}.${format}`,
-  );
+  const caption = captionOf(trace, figure, cards);
+  return save(blobOf(await plot.image(format, caption)), `${name}.${format}`);
+}
+
+/**
+ * Return the caption of a picture: what it shows, and the model and text it is of.
+ * @param {Trace} trace
+ * @param {{title: string, grid: Partial<Grid>}} figure
+ * @param {Card[]} cards of all models
+ */
+export function captionOf(trace, { title, grid }, cards) {
+  const { quantity = '' } = grid;
+  const isNamed = quantity.toLowerCase().includes(title.toLowerCase());
+  const what = isNamed ? capitalised(quantity) : [title, quantity].filter(Boolean).join(': ');
+  const facts = [what, ...madeOf(trace, grid, cards)];
+  return facts.map((fact) => `${fact.replace(/\.$/, '')}.`).join(' ');
 }
 
 /**
@@ -35,7 +47,7 @@ export async function saveImage({ trace, figure, cards, plot, name }, format) {
  * policy.
  * @param {string} url
  */
-function blobOf(url) {
+export function blobOf(url) {
   const [head, body] = [url.slice(0, url.indexOf(',')), url.slice(url.indexOf(',') + 1)];
   const type = head.match(/^data:([^;,]+)/)?.[1];
   if (!head.endsWith(';base64')) return new Blob([decodeURIComponent(body)], { type });

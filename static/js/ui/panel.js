@@ -212,7 +212,7 @@ const isSaved = () => document.body.classList.contains('is-saved');
  * @property {Trace} trace
  * @property {DrawnFigure} figure
  * @property {Card[]} cards of all models
- * @property {{image: (format: 'png'|'svg', caption: string[]) => Promise<string>}} plot
+ * @property {{image: (format: 'png'|'svg', caption: string) => Promise<string>}} plot
  * @property {string} name of a file, without its ending
  * @property {string} help what there is to see, in a sentence
  * @property {(patch: {width: number, palette: Palette}) => Figure} [redraw] the figure with another width or other colours
@@ -270,9 +270,9 @@ function createExports(subject, announce) {
       [
         item('PNG', 'a picture', (exports, of) => exports.saveImage(of, 'png')),
         item('SVG', 'vector graphics', (exports, of) => exports.saveImage(of, 'svg')),
-        item('Figure…', 'PDF, SVG or PNG for a paper', async (_, of) => {
-          const { openPublicationDialog } = await import('./publication_dialog.js');
-          openPublicationDialog(of, tell);
+        item('Figure…', 'SVG, PNG or print for a paper', async (_, of) => {
+          const { openFigureDialog } = await import('./figure_dialog.js');
+          openFigureDialog(of, tell);
           return '';
         }),
         ...(isSaved()

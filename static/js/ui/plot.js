@@ -250,7 +250,7 @@ export function createPlot({ onCell, onChoose, onGoingOn }) {
 
     /**
      * @param {'png'|'svg'} format
-     * @param {string[]} caption
+     * @param {string} caption
      */
     image: (format, caption) => renderer.image(format, caption, palette()),
 

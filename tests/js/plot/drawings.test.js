@@ -18,7 +18,6 @@ import { VIEWS } from '../../../static/js/views/registry.js';
 import { ARRAYS, resultOf } from '../views/experiments/results.js';
 import { routedTrace } from '../views/experts/sample.js';
 import {
-  figuresOf,
   fillTrace,
   FRAME,
   headLabels,
@@ -35,7 +34,6 @@ import * as grids from '../../../static/js/plot/grid.js';
 import * as lineMap from '../../../static/js/plot/lines.js';
 import * as modelMap from '../../../static/js/ui/model_map/layout.js';
 import * as renderer from '../../../static/js/plot/renderer.js';
-import * as publication from '../../../static/js/plot/publication.js';
 
 const FILE = new URL('drawings.json', import.meta.url);
 const DARK = { ...PALETTE, theme: 'dark', surface: '#000', ink: '#fff' };
@@ -326,43 +324,6 @@ add(
       renderer.boxOf(row, column, area, plain),
       renderer.boxOf(row, column, area, { rows: 3, columns: 1 }),
     ]),
-  ),
-);
-const [{ data, layout, grid }] = figuresOf(await VIEWS[0].load(), sampleTrace());
-const HEADS = [0, 1].flatMap((layer) =>
-  [0, 1].map((head) => ({ layer, head, isCausal: head === 0, ...matrix })),
-);
-for (const width of [250, 600])
-  add(`all heads on paper, ${width} pixels`, publication.allHeads(HEADS, { width, font: 'serif' }));
-for (const caption of [[], ['a caption of some length '.repeat(8)]])
-  add(
-    `a framed drawing, ${caption.length}`,
-    publication.framed(
-      { svg: '<svg xmlns="http://www.w3.org/2000/svg"></svg>', width: 300, height: 200 },
-      caption,
-      { mm: 85, font: 'serif' },
-    ),
-  );
-add('on paper', [
-  publication.forPublication(layout),
-  data.map(publication.evenText),
-  publication.markShapes({ ...grid, picked: { row: 1, column: 1 } }, PALETTE),
-  publication.pixelsAcross({ mm: 85, points: 8 }),
-  publication.wrapped('some words of a longer text', 12),
-  publication.headLines(HEADS, {
-    rows: ['a', 'b', 'c', 'd', 'e'],
-    columns: ['v', 'w', 'x', 'y', 'z'],
-  }),
-]);
-add(
-  'captioned',
-  [300, 900].map((width) =>
-    publication.captioned(
-      layout,
-      ['title', 'line '.repeat(30), 'more'],
-      { width, height: 200 },
-      PALETTE,
-    ),
   ),
 );
 

@@ -495,20 +495,14 @@ test('a map that moves hands on where it went', async () => {
   ok(!part.classList.contains('is-movable'));
 });
 
-test('an image has the caption above, and twice the pixels as PNG', async () => {
-  await rejects(plot.image('png', []), /no drawing/);
+test('an image has the caption below, and twice the pixels as PNG', async () => {
+  await rejects(plot.image('png', ''), /no drawing/);
   await draw();
-  const size = document.createElement('i');
-  size.className = 'main-svg';
-  size.setAttribute('width', '160');
-  size.setAttribute('height', '90');
-  drawing.append(size);
-  match(await plot.image('png', ['a', 'line', 'each']), /^data:/);
-  const [, figure, options] = drawn.at(-1);
-  deepEqual([options.format, options.width, options.scale], ['png', figure.layout.width, 2]);
-  ok(options.height > 90);
-  equal(options.height, figure.layout.height);
-  await plot.image('svg', ['a', 'line', 'each']);
+  match(await plot.image('png', 'a caption'), /^data:/);
+  const [, { layout }, options] = drawn.at(-1);
+  deepEqual(options, { format: 'png', width: layout.width, height: layout.height, scale: 2 });
+  ok(layout.title.text.includes('a caption'));
+  await plot.image('svg', '');
   equal(drawn.at(-1)[2].scale, 1);
 });
 
