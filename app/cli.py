@@ -22,6 +22,7 @@ from headlight.commands import (
     experiment,
     generate,
     listings,
+    profile,
     serve,
     site,
     study,
@@ -31,7 +32,7 @@ from headlight.commands.parsing import Commands, option
 
 GROUP = "headlight.commands"
 MODULES = (
-    *(serve, trace, generate, experiment, circuit, study, atlas, chapter, site),
+    *(serve, trace, generate, experiment, circuit, study, profile, atlas, chapter, site),
     *(add, listings, cluster),
 )
 

@@ -75,13 +75,3 @@ class Figures:
             ValueError: a model of this recipe takes no files, or is not measured so.
         """
         raise ValueError("models of this recipe are not measured in fewer bits")
-
-    def heads(
-        self, checkpoint: Checkpoint, files: Sequence[Path], n_sentences: int
-    ) -> tuple[list[str], dict[str, Any]] | None:
-        """Return the names of texts and the profile of every head on them; None: as on any text.
-
-        Raises:
-            ValueError: a model of this recipe takes no files.
-        """
-        return None

@@ -64,7 +64,7 @@ def build(
 ) -> None:
     """Read a corpus and keep what every head does: its profile, and all strong weights.
 
-    The profile equals that of `headlight evaluate MODEL --heads` on all sentences of the text,
+    The profile equals that of `headlight profile MODEL` on all sentences of the text,
     whatever the number of workers. Stop it at any time: the same command goes on.
     """
     settings = settings_with_models(models_dir=models_dir)

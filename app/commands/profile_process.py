@@ -9,8 +9,8 @@ import json
 import os
 from pathlib import Path
 
-from headlight.lab.commands.evaluation import measured_profile
 from headlight.model.device import choose_device
+from headlight.model.profiles.folder import measure_folder
 
 NICE = 10
 """How much lower its priority is than that of the server, which answers readers meanwhile."""
@@ -37,7 +37,7 @@ def main() -> int:
 
     try:
         device = choose_device(arguments.device)
-        profile = measured_profile(arguments.folder, device, (), arguments.sentences, tell)
+        profile = measure_folder(arguments.folder, device, (), arguments.sentences, tell)
     except (ValueError, OSError, ImportError, MemoryError, RuntimeError) as error:
         _print({"error": _sentence(error, arguments.folder)})
         return 1

@@ -1,7 +1,7 @@
 """Profiles of heads, measured at a reader's wish.
 
 Not in the OpenAPI description: the page measures the model that it shows, and a program calls
-`headlight evaluate MODEL --heads`, which has more options.
+`headlight profile MODEL`, which has more options.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator

@@ -151,7 +151,7 @@ class SentenceAnswer(Answer):
 
 
 class HeadProfilesAnswer(Answer):
-    """The profiles of all heads, measured by `headlight evaluate --heads`."""
+    """The profiles of all heads, measured by `headlight profile`."""
 
     text: list[str] = Field(description="The files.")
     sentences: int = Field(description="The number of sentences that were read.")

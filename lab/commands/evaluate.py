@@ -1,4 +1,4 @@
-"""`headlight evaluate`: figures on a card, or with --heads a profile of every head."""
+"""`headlight evaluate`: figures of a model, on its card."""
 
 from __future__ import annotations
 
@@ -46,12 +46,6 @@ def evaluate(
         Path | None,
         option("A second word alignment to compare a translator's attention with.", "FILE"),
     ] = None,
-    heads: Annotated[
-        bool, option("Measure every head on held-out sentences instead.", name="--heads")
-    ] = False,
-    sentences: Annotated[
-        int, option("The number of sentences for --heads.", "N", "1000", min=1)
-    ] = 1000,
     bits: Annotated[
         list[int] | None,
         option(
@@ -75,18 +69,13 @@ def evaluate(
 ) -> None:
     """Measure a model on unseen text and write the figures to its card.
 
-    Without files, the model is measured on the texts that ship with the project. With --heads,
-    every head is measured, and its profile is written to heads.json next to the model.
+    Without files, the model is measured on the texts that ship with the project. `headlight
+    profile` measures its heads.
     """
     settings = settings_with_models(models_dir=models_dir)
-    from headlight.lab.commands.evaluation import evaluate_model, profile_model
+    from headlight.lab.commands.evaluation import evaluate_model
 
     device = device or settings.device
-    if heads:
-        if other or pairs or corpus or gold or bits or calibration:
-            raise UsageError("--heads takes only --text; leave the other options out")
-        profile_model(model, text or [], sentences, device, settings.own_models_dir)
-        return
     from headlight.lab.figures import Evidence
 
     evidence = Evidence(

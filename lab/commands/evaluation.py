@@ -1,12 +1,9 @@
-"""The work of `headlight evaluate` and `quantize`: figures on a card, a copy with fewer bits.
-
-With --heads, `headlight evaluate` writes a profile of every head. The options are in `app/cli.py`.
-"""
+"""The work of `headlight evaluate` and `quantize`: figures on a card, a copy with fewer bits."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,37 +17,25 @@ from headlight.commands.parsing import UsageError, usage_errors
 from headlight.lab.evaluation.calibration import calibrated
 from headlight.lab.evaluation.calibration import evaluate as evaluate_calibrated
 from headlight.lab.evaluation.figures import (
-    SAMPLE,
     figures_of,
     joined,
     measure,
     measure_bits,
     measure_expert_tokens,
-    rounded,
 )
-from headlight.lab.evaluation.word_alignment import ENGLISH_FRENCH_GOLD, read_gold
 from headlight.lab.figures import Evidence
-from headlight.model.checkpoint.card import ModelCard, flatten, read_card, write_card
+from headlight.model.checkpoint.card import ModelCard, flatten, rounded, write_card
 from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.checkpoint.difference import Difference
 from headlight.model.checkpoint.files import CARD, WEIGHTS, CheckpointError
-from headlight.model.checkpoint.loading import (
-    find_model,
-    load,
-    load_checkpoint,
-    save,
-    write_atomically,
-)
+from headlight.model.checkpoint.loading import find_model, load_checkpoint, save, write_atomically
 from headlight.model.checkpoint.run_curves import CURVES
 from headlight.model.corpus import (
-    SentencePair,
     read_documents,
-    read_pairs,
 )
 from headlight.model.device import choose_device
 from headlight.model.foreign import is_foreign
-from headlight.model.profiles.measure import profile_heads
-from headlight.model.profiles.profile import HEADS, head_labels, to_json
+from headlight.model.profiles.profile import HEADS
 from headlight.model.quantization.affine import (
     Activations,
     Granularity,
@@ -58,7 +43,6 @@ from headlight.model.quantization.affine import (
     StoredQuantization,
     UnknownPart,
 )
-from headlight.model.served import Served
 
 BITS = "quantization"  # the figures on a card that --bits measures
 
@@ -85,7 +69,8 @@ def evaluate_model(
     folder, place = _find(model, models_dir, device)
     if is_foreign(folder):
         raise UsageError(
-            f"'{model}' is a checkpoint of Transformers; only its heads are measured: add --heads"
+            f"'{model}' is a checkpoint of Transformers; only its heads are measured: "
+            f"headlight profile {model}"
         )
     checkpoint = load_checkpoint(folder, device=place)
     card = checkpoint.description.card
@@ -148,109 +133,6 @@ def _figures_table(figures: Mapping[str, Any], title: str) -> Table:
     table = Table(Column("figure", overflow="fold"), "value", title=title)
     for name, value in flatten(figures):
         table.add_row(name, str(value))
-    return table
-
-
-def profile_model(
-    model: str,
-    text: Sequence[Path],
-    n_sentences: int,
-    device: str,
-    models_dir: Path | None,
-) -> dict[str, Any]:
-    """Measure every head of a model; write the profile next to it, and a summary on its card.
-
-    Without `text`, the project's own sample is read, unless the recipe has other texts. A model
-    without a card gets none.
-
-    Raises:
-        UsageError: the model or the device is unknown.
-        ValueError: the folder or a file is unusable.
-    """
-    folder, place = _find(model, models_dir, device)
-    profile = measured_profile(folder, place, text, n_sentences)
-    show(_table(profile, folder.name))
-    return profile
-
-
-def measured_profile(
-    folder: Path,
-    device: torch.device,
-    text: Sequence[Path],
-    n_sentences: int,
-    on_progress: Callable[[float], object] = lambda _: None,
-) -> dict[str, Any]:
-    """Measure every head of the model in a folder, as `profile_model`, and print nothing.
-
-    Args:
-        folder: of the model, where the profile is written.
-        device: to measure it on.
-        text: files; none: the project's own sample, or the texts of the recipe.
-        n_sentences: the number of sentences to read.
-        on_progress: called with the share that is done, unless the recipe has other texts.
-
-    Raises:
-        UsageError: the recipe takes no files.
-        ValueError: the folder or a file is unusable.
-        OSError: the folder cannot be written.
-    """
-    checkpoint = load(folder, device=device)
-    with usage_errors():
-        by_recipe = (
-            figures_of(checkpoint).heads(checkpoint, text, n_sentences)
-            if isinstance(checkpoint, Checkpoint)
-            else None
-        )
-    if by_recipe is not None:
-        names, head_profile = by_recipe
-    else:
-        names = [path.name for path in text] or ["the project's own texts"]
-        head_profile = profile_heads(
-            checkpoint,
-            _documents(checkpoint, text),
-            n_sentences=n_sentences,
-            on_progress=on_progress,
-        )
-    profile: dict[str, Any] = {"text": names, **rounded(head_profile)}
-    write_atomically(folder / HEADS, lambda path: path.write_text(to_json(profile), "utf-8"))
-    if (folder / CARD).exists():
-        renewed = replace(read_card(folder / CARD), heads=summary_of(profile))
-        write_atomically(folder / CARD, lambda path: write_card(path, renewed))
-    return profile
-
-
-def _documents(checkpoint: Served, text: Sequence[Path]) -> Sequence[str | SentencePair]:
-    if checkpoint.config.kind != "encoder-decoder":
-        return read_documents(text or [SAMPLE])
-    if text:
-        return read_pairs(text)
-    gold = read_gold(ENGLISH_FRENCH_GOLD)
-    return [pair.sentences for pair in gold]
-
-
-def summary_of(profile: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the labels with their scores and the cost of each head, for a card."""
-    labels = head_labels(profile)
-    return {
-        "text": profile["text"],
-        "sentences": profile["sentences"],
-        "bits_per_byte": profile["bits_per_byte"],
-        "attentions": {
-            path: [
-                {"labels": of_head, "cost": head["cost"]}
-                for of_head, head in zip(labels[path], heads, strict=True)
-            ]
-            for path, heads in profile["attentions"].items()
-        },
-    }
-
-
-def _table(profile: Mapping[str, Any], title: str) -> Table:
-    table = Table("attention", "head", "labels", "bits a byte without it", title=title)
-    for path, heads in summary_of(profile)["attentions"].items():
-        for number, head in enumerate(heads):
-            labels = ", ".join(f"{name} {score:.2f}" for name, score in head["labels"].items())
-            table.add_row(path, str(number), labels, f"{head['cost']:+.4f}")
     return table
 
 

@@ -15,7 +15,7 @@ it says more of some:
 - ``alignment``: of the project's own hand-aligned pairs.
 - ``name``: the pieces of a name that the training text lacks, in a translation that is given.
 - ``multiplicand``, ``multiplier``, ``column``, ``carry``: as in
-  `headlight.lab.evaluation.reasoning`.
+  `headlight.model.profiles.digits`.
 - ``rule``: of the comparisons that the reward model was not trained on.
 """
 
@@ -33,10 +33,8 @@ from headlight.lab.evaluation import fill
 from headlight.lab.evaluation.agreement import agreement_figures
 from headlight.lab.evaluation.moe import count_taken
 from headlight.lab.evaluation.preference import evaluate_reward, held_out_comparisons
-from headlight.lab.evaluation.reasoning import HEAD_PROBLEMS, ROLES, digit_weights
 from headlight.lab.evaluation.translate import NAMES
 from headlight.lab.evaluation.word_alignment import (
-    ENGLISH_FRENCH_GOLD,
     Link,
     aligner,
     alignment_error_rate,
@@ -53,6 +51,8 @@ from headlight.model.profiles.controlled_sentences import (
     second_verb_sentences,
     subject_sentences,
 )
+from headlight.model.profiles.digits import HEAD_PROBLEMS, ROLES, digit_weights
+from headlight.model.profiles.folder import ENGLISH_FRENCH
 from headlight.model.profiles.measure import (
     controlled_weights,
     repetition_scores,
@@ -268,7 +268,7 @@ def _closing_quote(
 def _alignment(
     checkpoint: Checkpoint, example: Example, _: Sequence[str]
 ) -> tuple[float, float, int]:
-    gold = read_gold(ENGLISH_FRENCH_GOLD)
+    gold = read_gold(ENGLISH_FRENCH)
     assert example.layer is not None
     chosen = aligner(checkpoint, gold, layer=example.layer, head=example.head, shift=0)
     diagonal: list[set[Link]] = []

@@ -29,11 +29,12 @@ from headlight.lab.evaluation.minimal_pairs import read_pairs as read_minimal_pa
 from headlight.lab.evaluation.moe import expert_tokens
 from headlight.lab.evaluation.robustness import FORMS, robustness
 from headlight.lab.evaluation.translate import bleu
-from headlight.lab.evaluation.word_alignment import ENGLISH_FRENCH_GOLD, read_gold
+from headlight.lab.evaluation.word_alignment import read_gold
 from headlight.lab.figures import Evidence, Figures, Quality
 from headlight.lab.training.preference import Comparison, read_comparisons
 from headlight.lab.training.registry import RECIPES
 from headlight.model.arithmetic import split
+from headlight.model.checkpoint.card import rounded
 from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.corpus import (
     CorpusError,
@@ -41,8 +42,8 @@ from headlight.model.corpus import (
     read_documents,
     read_pairs,
 )
+from headlight.model.profiles.folder import ENGLISH_FRENCH, SAMPLE
 
-SAMPLE = Path(__file__).with_name("sample.txt")
 _NO_FILES = "a model of the recipe 'reasoning' is measured on problems, not files; leave them out"
 _OPTIONAL = {
     "other": "another text",
@@ -186,19 +187,6 @@ def sample_figures(checkpoint: Checkpoint) -> dict[str, Any]:
     return figures
 
 
-def rounded(figures: Mapping[str, Any]) -> dict[str, Any]:
-    """Round every float of nested mappings and lists to four digits, as plain data."""
-    return {name: _rounded(value) for name, value in figures.items()}
-
-
-def _rounded(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return rounded(value)
-    if isinstance(value, list):
-        return [_rounded(each) for each in value]
-    return round(float(value), 4) if isinstance(value, float) else value
-
-
 class TextFigures(Figures):
     """The figures of a language model, on text."""
 
@@ -335,7 +323,7 @@ class TranslateFigures(Figures):
 
     def quality(self, files: Sequence[Path]) -> tuple[list[str], Quality]:
         """As `Figures.quality`: BLEU."""
-        names = [path.name for path in files or (ENGLISH_FRENCH_GOLD,)]
+        names = [path.name for path in files or (ENGLISH_FRENCH,)]
         pairs = _pairs(files) or _aligned_pairs()
         return names, lambda each: {"bleu": bleu(each, pairs)}
 
@@ -358,14 +346,6 @@ class ReasoningFigures(Figures):
         """As `Figures.quality`: the share of right answers and products."""
         _require_no_files(files)
         return [f"{len(split().test)} problems"], reasoning.right_and_products
-
-    def heads(
-        self, checkpoint: Checkpoint, files: Sequence[Path], n_sentences: int
-    ) -> tuple[list[str], dict[str, Any]]:
-        """As `Figures.heads`: the solutions of the test problems."""
-        _require_no_files(files)
-        profile = reasoning.profile_digits(checkpoint, n_sentences=n_sentences)
-        return ["solutions of test problems"], profile
 
 
 class RewardFigures(Figures):
@@ -412,4 +392,4 @@ def _pairs(paths: Sequence[Path]) -> list[SentencePair]:
 
 
 def _aligned_pairs() -> list[SentencePair]:
-    return [pair.sentences for pair in read_gold(ENGLISH_FRENCH_GOLD)]
+    return [pair.sentences for pair in read_gold(ENGLISH_FRENCH)]

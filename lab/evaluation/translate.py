@@ -19,7 +19,6 @@ from headlight.lab.evaluation.ibm_models import (
     ibm_model_2_links,
 )
 from headlight.lab.evaluation.word_alignment import (
-    ENGLISH_FRENCH_GOLD,
     Aligner,
     AlignmentScore,
     GoldPair,
@@ -36,6 +35,7 @@ from headlight.lab.training.recipes.translate import TranslateConfig
 from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.corpus import SentencePair, read_lines
 from headlight.model.generation.translation import translate
+from headlight.model.profiles.folder import ENGLISH_FRENCH
 
 VISITORS = Path(__file__).with_name("gold") / "visitors.txt"
 FINAL_STOP = re.compile(r"\s*[.!?]+$")
@@ -112,7 +112,7 @@ def evaluate(
         The figures by name. Error rates are of word alignment on the project's own gold, except
         ``alignment_literary`` and ``ibm_models_literary``.
     """
-    gold = read_gold(ENGLISH_FRENCH_GOLD)
+    gold = read_gold(ENGLISH_FRENCH)
     share = TranslateConfig().held_out
     held_out = [pair for pair in trained_on if is_held_out(pair.source, share)]
     figures: dict[str, Any] = {}

@@ -27,7 +27,6 @@ Link = tuple[int, int]  # the indices of an English word and a French one
 SITES = "decoder.layers.*.cross_attention.weights"
 Mix = Callable[[Float[np.ndarray, "layer head query key"]], Float[np.ndarray, "query key"]]
 
-ENGLISH_FRENCH_GOLD = Path(__file__).with_name("gold") / "english_french.jsonl"
 
 _PRE_TOKENIZER = pre_tokenizers.ByteLevel(add_prefix_space=False)
 

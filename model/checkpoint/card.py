@@ -255,6 +255,19 @@ def aligner_of(card: ModelCard) -> dict[str, int] | None:
     return aligner if is_whole and aligner["shift"] in (0, 1) else None
 
 
+def rounded(figures: Mapping[str, Any]) -> dict[str, Any]:
+    """Round every float of nested mappings and lists to four digits, as plain data."""
+    return {name: _rounded(value) for name, value in figures.items()}
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return rounded(value)
+    if isinstance(value, list):
+        return [_rounded(each) for each in value]
+    return round(float(value), 4) if isinstance(value, float) else value
+
+
 def flatten(figures: Mapping[Any, Any], prefix: str = "") -> list[tuple[str, Any]]:
     """Return a card's figures as (name, value) pairs; nested names are joined by dots."""
     pairs: list[tuple[str, Any]] = []
@@ -516,8 +529,7 @@ def _card_of(head: object, prose: str, path: Path) -> ModelCard:
         )
     if values["heads"] and not fits(values["heads"], HEAD_SUMMARY):
         raise ValueError(
-            f"{path}: heads is malformed; remove it, and measure it again with "
-            "'headlight evaluate --heads'"
+            f"{path}: heads is malformed; remove it, and measure it again with 'headlight profile'"
         )
     values["metrics"] = {str(name): figure for name, figure in values["metrics"].items()}
     values["examples"] = _examples_of(values["examples"], path)

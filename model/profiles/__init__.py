@@ -4,7 +4,9 @@
     sums                  the sums over sentences that scores are made of
     ablation              by how much predictions get worse without a head
     controlled_sentences  sentences from templates in which a word and its control are known
-    profile               the profile in a model's folder
+    digits                the profile of a model that multiplies
+    profile               the shape of a profile, its labels and its file
+    folder                the profile of the model in a folder: measured and written
 
 Read `measure`, which names the scores.
 """

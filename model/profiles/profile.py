@@ -1,6 +1,6 @@
 """Head profiles: what each head of a model does on many sentences, stored next to its weights.
 
-``headlight evaluate MODEL --heads`` measures a profile (`headlight.model.profiles.measure`) and
+``headlight profile MODEL`` measures a profile (`headlight.model.profiles.measure`) and
 writes it to ``heads.json``. It names the revision of the model that it was measured on; a profile
 of another revision counts for nothing.
 """
@@ -102,8 +102,7 @@ def read_profile(folder: Path, revision: str) -> Mapping[str, Any] | None:
         raise CheckpointError(f"{path}: {error}") from error
     if not fits(profile, SHAPE):
         raise CheckpointError(
-            f"{path} is malformed; remove it, and measure it again with "
-            "'headlight evaluate --heads'"
+            f"{path} is malformed; remove it, and measure it again with 'headlight profile'"
         )
     checked: Mapping[str, Any] = profile
     return checked if checked["revision"] == revision else None

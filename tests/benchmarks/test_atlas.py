@@ -20,7 +20,6 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from headlight.lab.evaluation.figures import SAMPLE
 from headlight.model.atlas.build import build
 from headlight.model.atlas.layout import read_atlas
 from headlight.model.atlas.ranges import plan, sentences_in
@@ -29,6 +28,7 @@ from headlight.model.atlas.shards import AT_ONCE, Settings, write_shard
 from headlight.model.checkpoint.card import read_card
 from headlight.model.checkpoint.loading import CARD, ZOO, load, save
 from headlight.model.profiles.ablation import passes
+from headlight.model.profiles.folder import SAMPLE
 from headlight.model.profiles.measure import as_sentence, longest_sentence
 from headlight.model.transformer import Transformer
 

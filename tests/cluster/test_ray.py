@@ -17,7 +17,7 @@ import pytest
 from yaml import safe_load
 
 from headlight.cluster import Arguments
-from headlight.lab.evaluation.figures import SAMPLE
+from headlight.model.profiles.folder import SAMPLE
 from tests.load.replicas import Load, replica_pids
 
 ROOT = Path(__file__).parents[2]

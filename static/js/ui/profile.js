@@ -61,7 +61,7 @@ export function createProfile({ announce }, onMeasured = () => window.location.r
       begins.hidden = reason !== '';
       why.textContent =
         reason ||
-        `The server reads its sample of sentences once for every head and keeps the result next to the model. You can go on reading meanwhile. “headlight evaluate ${asked} --heads --text FILE” reads a text of yours.`;
+        `The server reads its sample of sentences once for every head and keeps the result next to the model. You can go on reading meanwhile. “headlight profile ${asked} --text FILE” reads a text of yours.`;
     } catch (error) {
       if (asked === model) why.textContent = asSentence(asProblem(error).title);
     }

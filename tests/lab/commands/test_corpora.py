@@ -26,7 +26,7 @@ COMMANDS = {
     "evaluate --other": "evaluate TINY --text good.txt --other BAD",
     "evaluate --corpus": "evaluate TINY --text good.txt --corpus BAD",
     "evaluate --pairs": "evaluate TINY --pairs BAD",
-    "evaluate --heads": "evaluate TINY --heads --text BAD",
+    "profile": "profile TINY --text BAD",
     "evaluate a translator": "evaluate TRANSLATOR --text BAD",
     "evaluate --gold": "evaluate TRANSLATOR --gold BAD",
     "data dedup": "data dedup BAD --out out",

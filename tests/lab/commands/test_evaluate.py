@@ -10,10 +10,11 @@ from typer.testing import CliRunner
 from headlight.cli import app
 from headlight.lab.evaluation import minimal_pairs, robustness, translate
 from headlight.lab.evaluation.figures import sample_figures
-from headlight.lab.evaluation.word_alignment import ENGLISH_FRENCH_GOLD, read_gold
+from headlight.lab.evaluation.word_alignment import read_gold
 from headlight.model.checkpoint.card import ModelCard, read_card, write_card
 from headlight.model.checkpoint.loading import ZOO, load, save
 from headlight.model.config import ExpertsConfig, TransformerConfig
+from headlight.model.profiles.folder import ENGLISH_FRENCH
 from headlight.model.tokenizer import train_tokenizer
 from headlight.model.transformer import Transformer
 
@@ -137,7 +138,7 @@ def test_an_encoder_is_measured_by_the_words_it_fills_in(corpus):
 
 @pytest.mark.slow
 def test_a_translator_is_measured_on_pairs_and_another_gold(monkeypatch):
-    gold = read_gold(ENGLISH_FRENCH_GOLD)[:3]
+    gold = read_gold(ENGLISH_FRENCH)[:3]
     monkeypatch.setattr("headlight.lab.evaluation.figures.read_gold", lambda path: gold)
     monkeypatch.setattr(translate, "read_gold", lambda path: gold)
     Path("pairs.tsv").write_text("A cat.\tUn chat.\nA dog.\tUn chien.\n")
@@ -202,39 +203,6 @@ def test_a_corpus_gives_the_tokens_of_each_expert_and_changes_no_figure(decoder,
 def test_a_dense_model_has_no_experts_to_count(corpus):
     result = evaluate(make(moe=None), "--corpus", corpus)
     assert_fails(result, "dense", code=2)
-
-
-# --- heads ----------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def few_made_sentences(monkeypatch):
-    """Make sentences that are longer than the tiny model reads."""
-    for name in ("subject", "antecedent"):
-        monkeypatch.setattr(f"headlight.model.profiles.measure.{name}_sentences", list)
-
-
-@pytest.mark.usefixtures("few_made_sentences")
-def test_a_profile_of_the_heads_is_written_next_to_the_model_and_on_its_card(decoder, corpus):
-    result = evaluate(decoder, "--heads", "--text", corpus, "--sentences", "5")
-    assert result.exit_code == 0, result.output
-    profile = load("out").description.heads
-    assert (profile["text"], profile["sentences"]) == ([corpus], 5)
-    heads = profile["attentions"]["decoder.layers.0.self_attention"]
-    assert len(heads) == 2
-    card = read_card(CARD)
-    assert replace(card, heads={}) == MADE
-    assert card.heads["sentences"] == 5
-    summary = card.heads["attentions"]["decoder.layers.0.self_attention"]
-    for shown, head in zip(summary, heads, strict=True):
-        assert shown["cost"] == head["cost"]
-        assert shown["labels"] == {name: head["scores"][name]["score"] for name in head["labels"]}
-        assert f"{head['cost']:+.4f}" in CARD.read_text()
-        assert f"{head['cost']:+.4f}" in result.stdout
-
-
-def test_heads_take_no_other_evidence(decoder, corpus):
-    assert_fails(evaluate(decoder, "--heads", "--corpus", corpus), "only --text", code=2)
 
 
 def test_figures_of_other_bits_stay_if_the_text_is_the_same(decoder, monkeypatch):

@@ -3,8 +3,8 @@
 import pytest
 
 from headlight.lab.data.filters import LanguageFilter, SpamFilter, WordFilter, spam_signs
-from headlight.lab.evaluation.figures import SAMPLE
 from headlight.model.corpus import CorpusError
+from headlight.model.profiles.folder import SAMPLE
 
 SPAM = (
     "BUY NOW!!! Cheap pills, limited offer, 90% discount! Click http://win.example to win "

@@ -9,22 +9,21 @@ import yaml
 
 from headlight.lab.evaluation import fill, minimal_pairs, positions, preference, stories, translate
 from headlight.lab.evaluation.figures import (
-    SAMPLE,
     Evidence,
     figures_of,
     joined,
     measure,
     measure_expert_tokens,
     recipe_of,
-    rounded,
     sample_figures,
 )
 from headlight.lab.evaluation.moe import expert_tokens
 from headlight.lab.evaluation.robustness import FORMS, robustness
-from headlight.lab.evaluation.word_alignment import ENGLISH_FRENCH_GOLD, read_gold
-from headlight.model.checkpoint.card import read_card, write_card
+from headlight.lab.evaluation.word_alignment import read_gold
+from headlight.model.checkpoint.card import read_card, rounded, write_card
 from headlight.model.checkpoint.loading import load
 from headlight.model.corpus import CorpusError, SentencePair, read_documents
+from headlight.model.profiles.folder import ENGLISH_FRENCH, SAMPLE
 
 
 @pytest.fixture(scope="module")
@@ -164,9 +163,9 @@ def test_a_translator_is_measured_on_every_file_that_it_is_given(make_named, tmp
     text, corpus = tmp_path / "text.tsv", tmp_path / "corpus.tsv"
     text.write_text("a cat\tun chat\n", encoding="utf-8")
     corpus.write_text("a dog\tun chien\n", encoding="utf-8")
-    evidence = Evidence(text=(text,), corpus=(corpus,), gold=ENGLISH_FRENCH_GOLD)
+    evidence = Evidence(text=(text,), corpus=(corpus,), gold=ENGLISH_FRENCH)
     measure(make_named(kind="encoder-decoder"), evidence)
-    gold = read_gold(ENGLISH_FRENCH_GOLD)
+    gold = read_gold(ENGLISH_FRENCH)
     assert calls == [
         (
             [SentencePair("a cat", "un chat")],

@@ -26,7 +26,6 @@ from headlight.lab.evaluation.translate import (
     unseen_names,
 )
 from headlight.lab.evaluation.word_alignment import (
-    ENGLISH_FRENCH_GOLD,
     aligner,
     alignment_error_rate,
     best_head,
@@ -38,6 +37,7 @@ from headlight.lab.training.augmentation import GIVEN_NAMES
 from headlight.lab.training.batches import is_held_out
 from headlight.lab.training.recipes.translate import TranslateConfig
 from headlight.model.corpus import SentencePair, read_lines
+from headlight.model.profiles.folder import ENGLISH_FRENCH
 from tests.lab.evaluation.test_word_alignment import gold_pair
 
 PAIRS = [SentencePair("The cat.", "Le chat."), SentencePair("A tree.", "Un arbre.")]
@@ -53,7 +53,7 @@ def translator(make_checkpoint):
 @pytest.fixture(autouse=True)
 def small_gold(monkeypatch):
     """Use four pairs of the project's gold in place of all."""
-    gold = read_gold(ENGLISH_FRENCH_GOLD)[:4]
+    gold = read_gold(ENGLISH_FRENCH)[:4]
     monkeypatch.setattr("headlight.lab.evaluation.translate.read_gold", lambda path: gold)
     return gold
 
@@ -98,7 +98,7 @@ def test_with_pairs_and_a_corpus_typed_text_is_measured(translator, monkeypatch)
         return {"names": {"kept": 1.0}}
 
     monkeypatch.setattr("headlight.lab.evaluation.translate.typed_figures", measure)
-    literary = read_gold(ENGLISH_FRENCH_GOLD)[:1]
+    literary = read_gold(ENGLISH_FRENCH)[:1]
     figures = evaluate(translator, PAIRS, trained_on=FEW, literary=literary)
     assert figures["typed"] == {"names": {"kept": 1.0}}
     assert set(figures["ibm_models_literary"]) == set(figures["ibm_models"])
@@ -109,7 +109,7 @@ def test_with_pairs_and_a_corpus_typed_text_is_measured(translator, monkeypatch)
 
 def test_another_gold_is_aligned_by_the_head_that_the_first_one_chose(translator, small_gold):
     """Choosing again would flatter the model."""
-    second_gold = short_pairs(read_gold(ENGLISH_FRENCH_GOLD), 8)[:20]
+    second_gold = short_pairs(read_gold(ENGLISH_FRENCH), 8)[:20]
     figures = alignment_figures(translator, small_gold, second_gold)
     chosen, again = figures["alignment"]["head"], figures["alignment_literary"]["head"]
     place = {name: chosen[name] for name in ("layer", "head", "shift")}
@@ -120,7 +120,7 @@ def test_another_gold_is_aligned_by_the_head_that_the_first_one_chose(translator
 
 
 def test_only_short_pairs_of_another_gold_are_aligned(translator):
-    short, text = read_gold(ENGLISH_FRENCH_GOLD)[0], " ".join(["a"] * 16)
+    short, text = read_gold(ENGLISH_FRENCH)[0], " ".join(["a"] * 16)
     long = gold_pair(text, text, sure=[(0, 0)])
     figures = evaluate(translator, [], literary=[long, short])
     assert figures["alignment_literary"]["pairs"] == 1

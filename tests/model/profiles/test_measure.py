@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from headlight.lab.evaluation.figures import rounded
-from headlight.model.checkpoint.card import fits
+from headlight.model.checkpoint.card import fits, rounded
 from headlight.model.checkpoint.loading import load
 from headlight.model.corpus import CorpusError, SentencePair
 from headlight.model.interventions.head_ablation import HeadAblation

@@ -8,11 +8,12 @@ come with the project.
 import pytest
 import torch
 
-from headlight.lab.evaluation.figures import SAMPLE, recipe_of, sample_figures
+from headlight.lab.evaluation.figures import recipe_of, sample_figures
 from headlight.lab.evaluation.moe import count_taken
 from headlight.model.checkpoint.card import flatten, read_card
 from headlight.model.checkpoint.loading import ZOO, load
 from headlight.model.corpus import TokenStream, read_documents
+from headlight.model.profiles.folder import SAMPLE
 
 MODELS = sorted(path.name for path in ZOO.glob("[!_.]*") if path.is_dir())
 # Processors add up in different orders, which moves a logit by some 1e-6: a mean stays within the
