@@ -7,6 +7,7 @@ from typing import Any
 
 from headlight.lab.evaluation.preference import named_model
 from headlight.lab.figures import Evidence, Figures
+from headlight.lab.training.examples import divide
 from headlight.lab.training.instructions import (
     OTHER_WORDS,
     SHIPPED,
@@ -14,7 +15,7 @@ from headlight.lab.training.instructions import (
     make_instructions,
     read_instructions,
 )
-from headlight.lab.training.recipes.instruct import InstructConfig, divide, prompt_ids
+from headlight.lab.training.recipes.instruct import InstructConfig, prompt_ids
 from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.generation.sampling import Sampling, generate
 

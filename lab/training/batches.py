@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -22,6 +22,8 @@ from headlight.model.tokenizer import Tokenizer
 from headlight.model.transformer import Prediction, Transformer
 
 Rows = Int[Tensor, "row token"]
+Corpus = TypeVar("Corpus")
+Settings = TypeVar("Settings")
 
 SHORTEST_SEGMENT = 4
 VALIDATION_ROWS = 16
@@ -50,6 +52,15 @@ class Batch:
     def of_rows(cls, rows: Rows, is_counted: Bool[Tensor, "row token-1"]) -> Batch:
         """Make a batch for a decoder, whose targets are the input shifted by one token."""
         return cls(ids=rows[:, :-1], targets=rows[:, 1:], is_counted=is_counted)
+
+    @classmethod
+    def of_answers(
+        cls, rows: Sequence[Sequence[int]], n_prompts: Sequence[int], end_id: int
+    ) -> Batch:
+        """Pad rows of a prompt and its answer, of which only the answer is counted."""
+        ids, is_token = padded(rows, end_id)
+        is_answer = torch.arange(ids.shape[1]) >= torch.tensor(n_prompts)[:, None]
+        return cls.of_rows(ids, (is_token & is_answer)[:, 1:])
 
     def predict(self, model: Transformer) -> Prediction:
         """Run the model on the batch."""
@@ -81,13 +92,8 @@ class Batch:
         )
 
     def _map(self, change: Callable[[Tensor], Tensor]) -> Batch:
-        return type(self)(
-            ids=change(self.ids),
-            targets=change(self.targets),
-            is_counted=change(self.is_counted),
-            source=None if self.source is None else change(self.source),
-            is_token=None if self.is_token is None else change(self.is_token),
-        )
+        tensors = {name: value for name, value in vars(self).items() if isinstance(value, Tensor)}
+        return replace(self, **{name: change(tensor) for name, tensor in tensors.items()})
 
 
 @runtime_checkable
@@ -101,6 +107,32 @@ class Batches(Protocol):
         """Return the held-out batches."""
 
 
+@dataclass(frozen=True)
+class Material(Generic[Corpus, Settings]):
+    """All that a recipe makes its batches of.
+
+    ``corpus`` is what the recipe's ``read`` returns, ``max_tokens`` the longest text that the model
+    reads, and ``config`` the settings of the batches. The seed decides every batch together with
+    the step.
+    """
+
+    corpus: Corpus
+    tokenizer: Tokenizer
+    max_tokens: int
+    config: Settings
+    seed: int
+
+    def text_rows(self: Material[Sequence[str], Any], length: int) -> TextRows:
+        """Cut documents into rows of `length` tokens after the start token.
+
+        Raises:
+            CorpusError: the documents are shorter than one row.
+        """
+        stream = TokenStream.encode(self.corpus, self.tokenizer)
+        start_id = self.tokenizer.start_id
+        return TextRows.cut(stream, length=length, start_id=start_id, seed=self.seed)
+
+
 def generator_of(seed: int, *numbers: int) -> torch.Generator:
     """Make a random generator that depends only on these numbers."""
     mixed = seed
@@ -112,6 +144,16 @@ def generator_of(seed: int, *numbers: int) -> torch.Generator:
 def prepend(start_id: int, rows: Rows) -> Int[Tensor, "row token+1"]:
     """Put the start token before each row."""
     return torch.cat([rows.new_full((len(rows), 1), start_id), rows], dim=1)
+
+
+def padded(
+    rows: Sequence[Sequence[int]], fill: int
+) -> tuple[Int[Tensor, "row token"], Bool[Tensor, "row token"]]:
+    """Pad rows at their end to one length, and tell their tokens from the padding."""
+    longest = max(map(len, rows))
+    ids = torch.tensor([[*row, *[fill] * (longest - len(row))] for row in rows])
+    lengths = torch.tensor([len(row) for row in rows])
+    return ids, torch.arange(longest) < lengths[:, None]
 
 
 # --- text -----------------------------------------------------------------------------------------
@@ -280,9 +322,9 @@ class PairBatches:
 
     def pad(self, pairs: Sequence[Pair]) -> Batch:
         """Pad pairs to one batch: decoder input <s> + target, decoder target target + </s>."""
-        source, is_token = _padded([pair.source for pair in pairs], self.end_id)
-        ids, _ = _padded([[self.start_id, *pair.target] for pair in pairs], self.end_id)
-        targets, is_counted = _padded([[*pair.target, self.end_id] for pair in pairs], self.end_id)
+        source, is_token = padded([pair.source for pair in pairs], self.end_id)
+        ids, _ = padded([[self.start_id, *pair.target] for pair in pairs], self.end_id)
+        targets, is_counted = padded([[*pair.target, self.end_id] for pair in pairs], self.end_id)
         return Batch(
             ids=ids, targets=targets, is_counted=is_counted, source=source, is_token=is_token
         )
@@ -336,12 +378,3 @@ def _packed(pairs: Sequence[Pair], numbers: Sequence[int], n_tokens: int) -> Ite
         batch.append(number)
     if batch:
         yield batch
-
-
-def _padded(
-    rows: Sequence[Sequence[int]], fill: int
-) -> tuple[Int[Tensor, "row token"], Bool[Tensor, "row token"]]:
-    longest = max(map(len, rows))
-    ids = torch.tensor([[*row, *[fill] * (longest - len(row))] for row in rows])
-    lengths = torch.tensor([len(row) for row in rows])
-    return ids, torch.arange(longest) < lengths[:, None]

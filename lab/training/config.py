@@ -16,12 +16,11 @@ from typing import Any
 from pydantic import ConfigDict, ValidationError, create_model
 
 from headlight.lab.figures import Figures
-from headlight.lab.training.batches import Batches
+from headlight.lab.training.batches import Batches, Material
 from headlight.model.config import MAXIMA as MOST_OF
 from headlight.model.config import ExpertsConfig, TransformerConfig, require_known
 from headlight.model.optimization.optimizers import OPTIMIZERS
 from headlight.model.optimization.schedule import SCHEDULES
-from headlight.model.tokenizer import Tokenizer
 
 PARTS = ("model", "rows", "loop")
 BATCH_SETTINGS = ("smoothing", "balance_weight", "accumulate")
@@ -142,8 +141,7 @@ class Recipe:
         loop: the hyperparameters.
         read: reads the corpus from files.
         texts: gives the texts of the corpus, from which the tokenizer is trained.
-        batches: makes the batches from the corpus, the tokenizer, the architecture, the rows'
-            settings and the seed.
+        batches: makes the batches of their `Material`.
         has_mask: whether the vocabulary has a mask token.
         make_loop: makes the loop, with the arguments of `Loop`.
         is_sampled: whether the loop samples its own batches; it then reads no teacher, and computes
@@ -165,7 +163,7 @@ class Recipe:
     loop: LoopConfig
     read: Callable[[Sequence[Path]], Any]
     texts: Callable[[Any], Iterable[str]]
-    batches: Callable[[Any, Tokenizer, TransformerConfig, Any, int], Batches]
+    batches: Callable[[Material[Any, Any]], Batches]
     figures: str | Callable[[], Figures]
     has_mask: bool = False
     make_loop: Callable[..., Any] | None = None

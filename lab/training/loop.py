@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -63,6 +63,15 @@ class StepReport:
     tokens: int
     seconds: float
     figures: Mapping[str, float] = field(default_factory=dict)
+
+
+class Lesson(NamedTuple):
+    """The result of one update: its loss, the tokens that it read or wrote, and its figures."""
+
+    loss: float
+    n_tokens: int
+    balance_loss: float = 0.0
+    figures: Mapping[str, float] = MappingProxyType({})
 
 
 Listener = Callable[[StepReport], None]
@@ -142,6 +151,14 @@ class Loop:
                     "trains; leave it out"
                 )
             recompute_layers(model)
+        self.prepare()
+
+    def prepare(self) -> None:
+        """Load what the loop of a recipe needs besides; nothing here.
+
+        Raises:
+            ValueError: it cannot be used, or not by several processes.
+        """
 
     @property
     def has_converged(self) -> bool:
@@ -345,17 +362,28 @@ class Loop:
     def _advance(self) -> StepReport:
         """Make one step, and validate if it is due."""
         began = perf_counter()
-        batch = self.batches.batch(self.step)
-        loss, balance_loss = self._update(batch)
+        lesson = self._learn()
         self.step += 1
         is_due = self.step % self.config.validate_every == 0 or self.step == self.config.steps
         valid_loss = self.validate() if is_due else None
-        figures = self.figures() if is_due else {}
-        self.tokens += batch.ids.numel()
+        figures = {**lesson.figures, **(self.figures() if is_due else {})}
+        self.tokens += lesson.n_tokens
         self.seconds += perf_counter() - began
         return StepReport(
-            self.step, loss, balance_loss, valid_loss, self.tokens, self.seconds, figures=figures
+            self.step,
+            lesson.loss,
+            lesson.balance_loss,
+            valid_loss,
+            self.tokens,
+            self.seconds,
+            figures=figures,
         )
+
+    def _learn(self) -> Lesson:
+        """Update the weights by this step's batch."""
+        batch = self.batches.batch(self.step)
+        loss, balance_loss = self._update(batch)
+        return Lesson(loss, batch.ids.numel(), balance_loss)
 
     def _update(self, batch: Batch) -> tuple[float, float]:
         """Update the weights once; return the loss and the balance loss."""

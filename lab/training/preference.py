@@ -19,7 +19,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-from headlight.lab.training.batches import Batch, generator_of
+from headlight.lab.training.batches import Batch, generator_of, padded
 from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.checkpoint.loading import write_atomically
 from headlight.model.corpus import CorpusError, parse_line, read_lines
@@ -349,13 +349,11 @@ class ComparisonBatch(Batch):
     @classmethod
     def pad(cls, pairs: Sequence[tuple[Sequence[int], Sequence[int]]], padding: int) -> Batch:
         """Pad pairs of token ids, the preferred first, to one length."""
-        rows = [row for pair in pairs for row in pair]
-        longest = max(map(len, rows))
-        ids = torch.tensor([[*row, *[padding] * (longest - len(row))] for row in rows])
-        ends = torch.tensor([len(row) - 1 for row in rows])
+        ids, is_token = padded([row for pair in pairs for row in pair], padding)
+        shape = (len(pairs), 2)
         return cls(
-            ids=ids.view(len(pairs), 2, longest),
-            targets=ends.view(len(pairs), 2),
+            ids=ids.unflatten(0, shape),
+            targets=(is_token.sum(dim=1) - 1).view(shape),
             is_counted=torch.ones(len(pairs), dtype=torch.bool),
         )
 

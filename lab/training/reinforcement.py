@@ -11,7 +11,6 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -21,9 +20,8 @@ from torch import Tensor
 
 from headlight.lab.training.batches import Batch, Batches, generator_of
 from headlight.lab.training.chains import WrittenChains, join, reward_of, write_chains
-from headlight.lab.training.config import LoopConfig, require
-from headlight.lab.training.distributed import ALONE, Processes
-from headlight.lab.training.loop import STATE, Loop, StepReport
+from headlight.lab.training.config import require
+from headlight.lab.training.loop import STATE, Lesson, Loop
 from headlight.lab.training.policy_gradient import (
     group_advantages,
     kl_to_reference,
@@ -139,20 +137,12 @@ class ReasoningLoop(Loop):
 
     batches: ProblemSource
 
-    def __init__(
-        self,
-        model: Transformer,
-        batches: ProblemSource,
-        config: LoopConfig,
-        out: Path,
-        precision: torch.dtype = torch.float32,
-        processes: Processes = ALONE,
-    ) -> None:
-        super().__init__(model, batches, config, out, precision, processes)
-        self.rows: ReinforcementConfig = batches.config
-        if processes.size > 1 and config.steps > self.rows.imitation:
+    def prepare(self) -> None:
+        """Make a value head and an empty pool."""
+        self.rows: ReinforcementConfig = self.batches.config
+        if self.processes.size > 1 and self.config.steps > self.rows.imitation:
             raise ValueError("reinforcement runs in one process; start it without torchrun")
-        self.value_head = ValueHead(model.config.d_model)
+        self.value_head = ValueHead(self.model.config.d_model)
         self.reference: Transformer | None = None
         self._is_reinforcing = False
         # Of expert iteration: right chains as rows of ids, and their lengths.
@@ -210,25 +200,13 @@ class ReasoningLoop(Loop):
         schedule = SCHEDULES[self.config.schedule]
         return schedule(self.step - first, steps=n_steps, warmup=warmup, decay=decay)
 
-    def _advance(self) -> StepReport:
+    def _learn(self) -> Lesson:
         if self.step < self.rows.imitation:
-            return super()._advance()
+            return super()._learn()
         if not self._is_reinforcing:
             self._keep_model()
             self._begin_reinforcement()
-        began = perf_counter()
-        is_expert = self.rows.method == "expert"
-        loss, n_tokens, figures = self._imitate_experts() if is_expert else self._reinforce()
-        self.step += 1
-        valid_loss = None
-        if self.step % self.config.validate_every == 0 or self.step == self.config.steps:
-            valid_loss = self.validate()
-            figures |= self.figures()
-        self.tokens += n_tokens
-        self.seconds += perf_counter() - began
-        return StepReport(
-            self.step, loss, 0.0, valid_loss, self.tokens, self.seconds, figures=figures
-        )
+        return self._imitate_experts() if self.rows.method == "expert" else self._reinforce()
 
     def _keep_model(self) -> None:
         """Write the model as it is before reinforcement, next to the run's own."""
@@ -255,12 +233,8 @@ class ReasoningLoop(Loop):
             self.reference = checkpoint.model.requires_grad_(False)
         self._is_reinforcing = True
 
-    def _reinforce(self) -> tuple[float, int, dict[str, float]]:
-        """Make one step of reinforcement.
-
-        Returns:
-            The mean loss of its updates, the tokens sampled, and its figures.
-        """
+    def _reinforce(self) -> Lesson:
+        """Make one step of reinforcement; the loss is the mean of its updates."""
         rows = self.rows
         # 1. Write chains and mark them, until enough problems have an advantage.
         generator = generator_of(self.batches.seed, self.step, 1)
@@ -285,7 +259,7 @@ class ReasoningLoop(Loop):
         if rows.kl:
             figures["kl"] = mean(kl)
         n_tokens = int(written.sampled.weights.sum())
-        return mean(losses), n_tokens, figures
+        return Lesson(mean(losses), n_tokens, figures=figures)
 
     def _draw(self, asked: Sequence[Problem], generator: torch.Generator) -> WrittenChains:
         """Write chains for some problems, and compute their advantages."""
@@ -308,26 +282,22 @@ class ReasoningLoop(Loop):
         is_used = (advantages != 0).any(1) | bool(rows.kl)
         return WrittenChains(sampled, marked, rewards, advantages, is_used, problems)
 
-    def _imitate_experts(self) -> tuple[float, int, dict[str, float]]:
-        """Make one step of expert iteration; the first of a cycle writes the chains.
-
-        Returns:
-            The loss, the tokens read and sampled, and the figures of the chains written.
-        """
+    def _imitate_experts(self) -> Lesson:
+        """Make one step of expert iteration; the first of a cycle writes the chains."""
         figures: dict[str, float] = {}
         n_sampled = 0
         if (self.step - self.rows.imitation) % self.rows.cycle == 0:
             n_sampled, figures = self._write_pool()
         rows, lengths = self.pool["ids"], self.pool["lengths"]
         if not len(rows):
-            return 0.0, n_sampled, figures
+            return Lesson(0.0, n_sampled, figures=figures)
         generator = generator_of(self.batches.seed, self.step, 2)
         drawn = torch.randint(len(rows), (self.batches.config.count,), generator=generator)
         taken = rows[drawn, : int(lengths[drawn].max())]
         places = torch.arange(1, taken.shape[1])
         is_counted = (places >= int(self.pool["n_prompt"])) & (places < lengths[drawn, None])
         loss, _ = self._update(Batch.of_rows(taken, is_counted))
-        return loss, n_sampled + taken.numel(), figures
+        return Lesson(loss, n_sampled + taken.numel(), figures=figures)
 
     def _write_pool(self) -> tuple[int, dict[str, float]]:
         """Write chains for the problems of a cycle, and keep the right ones, each once."""

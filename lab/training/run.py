@@ -19,6 +19,7 @@ from typing import Any
 import tokenizers
 import torch
 
+from headlight.lab.training.batches import Material
 from headlight.lab.training.config import (
     MAX_INTEGER,
     PARTS,
@@ -381,7 +382,8 @@ def _make_loop(
     run: Run, out: Path, corpus: Any, tokenizer: Tokenizer, device: str, processes: Processes
 ) -> Loop:
     place = choose_device(device)
-    batches = RECIPES[run.recipe].batches(corpus, tokenizer, run.model, run.rows, run.loop.seed)
+    material = Material(corpus, tokenizer, run.model.max_tokens, run.rows, run.loop.seed)
+    batches = RECIPES[run.recipe].batches(material)
     torch.manual_seed(run.loop.seed)
     try:
         model = Transformer(run.model)

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from headlight.lab.training.batches import Batch, TextRows, generator_of, prepend
+from headlight.lab.training.batches import Batch, Material, TextRows, generator_of, prepend
 from headlight.lab.training.config import LoopConfig, Recipe, require
 from headlight.model.config import TransformerConfig
 from headlight.model.corpus import CorpusError, TokenStream, lines, read_documents
@@ -152,24 +152,16 @@ class FillBatches:
 
     Args:
         stream: the corpus.
-        tokenizer: with a mask token.
-        max_tokens: the model's context, start token included.
-        config: the settings.
-        seed: decides every row and every mask together with the step.
+        material: the rest; the tokenizer has a mask token.
 
     Raises:
         CorpusError: the corpus does not fill two of the longest rows.
         ValueError: rows are longer than the model's context, or a word is not one token.
     """
 
-    def __init__(
-        self,
-        stream: TokenStream,
-        tokenizer: Tokenizer,
-        max_tokens: int,
-        config: FillConfig,
-        seed: int,
-    ) -> None:
+    def __init__(self, stream: TokenStream, material: Material[Any, FillConfig]) -> None:
+        config, tokenizer, seed = material.config, material.tokenizer, material.seed
+        max_tokens = material.max_tokens
         longest = max(config.lengths)
         if longest >= max_tokens:
             raise ValueError(f"lengths must lie below max_tokens ({max_tokens}), not {longest}")
@@ -233,15 +225,8 @@ def _word_id(word: str, tokenizer: Tokenizer) -> int:
     return ids[0]
 
 
-def _batches(
-    documents: Sequence[str],
-    tokenizer: Tokenizer,
-    model: TransformerConfig,
-    rows: FillConfig,
-    seed: int,
-) -> FillBatches:
-    stream = TokenStream.encode(documents, tokenizer)
-    return FillBatches(stream, tokenizer, model.max_tokens, rows, seed)
+def _batches(material: Material[Sequence[str], FillConfig]) -> FillBatches:
+    return FillBatches(TokenStream.encode(material.corpus, material.tokenizer), material)
 
 
 RECIPE = Recipe(

@@ -14,11 +14,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from headlight.lab.training.batches import Batch, TextRows
+from headlight.lab.training.batches import Batch, Material, TextRows
 from headlight.lab.training.config import LoopConfig, Recipe, require
 from headlight.model.config import TransformerConfig
-from headlight.model.corpus import CorpusError, TokenStream, lines, read_documents
-from headlight.model.tokenizer import Tokenizer
+from headlight.model.corpus import CorpusError, lines, read_documents
 
 CONFIG = TransformerConfig(
     n_layers=2,
@@ -79,19 +78,12 @@ class PositionsBatches:
         return self.held_out.once()
 
 
-def _batches(
-    documents: Sequence[str],
-    tokenizer: Tokenizer,
-    model: TransformerConfig,
-    rows: PositionsConfig,
-    seed: int,
-) -> PositionsBatches:
-    if rows.tokens > model.max_tokens:
-        raise ValueError(f"rows.tokens ({rows.tokens}) exceeds max_tokens ({model.max_tokens})")
-    stream = TokenStream.encode(documents, tokenizer)
+def _batches(material: Material[Sequence[str], PositionsConfig]) -> PositionsBatches:
+    tokens = material.config.tokens
+    if tokens > material.max_tokens:
+        raise ValueError(f"rows.tokens ({tokens}) exceeds max_tokens ({material.max_tokens})")
     # The input is a row of n + 1 tokens, start token included, without its last: n tokens.
-    text = TextRows.cut(stream, length=rows.tokens, start_id=tokenizer.start_id, seed=seed)
-    return PositionsBatches(text, rows)
+    return PositionsBatches(material.text_rows(tokens), material.config)
 
 
 RECIPE = Recipe(

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import torch
 
-from headlight.lab.training.batches import Batch, generator_of
+from headlight.lab.training.batches import Batch, Material, generator_of
 from headlight.lab.training.config import BATCH_SETTINGS, LoopConfig, Recipe, require
 from headlight.lab.training.reinforcement import ReasoningLoop, ReinforcementConfig
 from headlight.model.arithmetic import (
@@ -124,12 +124,8 @@ class ReasoningBatches:
             [tokenizer.start_id, *question, *solution, tokenizer.end_id]
             for question, solution in zip(questions, solutions, strict=True)
         ]
-        longest = max(map(len, rows))
-        ids = torch.tensor([[*row, *[tokenizer.end_id] * (longest - len(row))] for row in rows])
-        places = torch.arange(1, longest)
-        begins = torch.tensor([[1 + len(question)] for question in questions])
-        ends = torch.tensor([[len(row)] for row in rows])
-        return Batch.of_rows(ids, (places >= begins) & (places < ends))
+        n_prompts = [1 + len(question) for question in questions]
+        return Batch.of_answers(rows, n_prompts, tokenizer.end_id)
 
 
 def _read(paths: Sequence[Path]) -> None:
@@ -137,23 +133,18 @@ def _read(paths: Sequence[Path]) -> None:
         raise CorpusError("reasoning makes its own problems; leave out --corpus")
 
 
-def _batches(
-    _corpus: None,
-    tokenizer: Tokenizer,
-    model: TransformerConfig,
-    rows: ReasoningConfig,
-    seed: int,
-) -> ReasoningBatches:
-    if tokenizer.vocab_size != N_CHARACTERS:
+def _batches(material: Material[None, ReasoningConfig]) -> ReasoningBatches:
+    rows, n_tokens = material.config, material.tokenizer.vocab_size
+    if n_tokens != N_CHARACTERS:
         raise ValueError(
-            f"the vocabulary has {tokenizer.vocab_size} tokens; reasoning reads single "
-            f"characters, {N_CHARACTERS} tokens"
+            f"the vocabulary has {n_tokens} tokens; reasoning reads single characters, "
+            f"{N_CHARACTERS} tokens"
         )
-    batches = ReasoningBatches(rows, tokenizer, seed)
+    batches = ReasoningBatches(rows, material.tokenizer, material.seed)
     longest = len(Problem(99, 10**rows.second_digits - 1).question) + 1 + batches.n_tokens
-    if longest > model.max_tokens:
+    if longest > material.max_tokens:
         raise ValueError(
-            f"chains of {longest} tokens are longer than max_tokens ({model.max_tokens}); add "
+            f"chains of {longest} tokens are longer than max_tokens ({material.max_tokens}); add "
             f"--set model.max_tokens={2 ** (longest - 1).bit_length()}"
         )
     return batches

@@ -16,16 +16,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from time import perf_counter
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from headlight.lab.training.batches import Batch, TextRows, generator_of
+from headlight.lab.training.batches import Batch, Material, generator_of
 from headlight.lab.training.config import BATCH_SETTINGS, LoopConfig, Recipe, require
-from headlight.lab.training.distributed import ALONE, Processes
-from headlight.lab.training.loop import Loop, StepReport
+from headlight.lab.training.loop import Lesson, Loop
 from headlight.lab.training.policy_gradient import group_advantages, log_probs_of, policy_loss
 from headlight.lab.training.preference import (
     N_ANSWER,
@@ -37,8 +35,7 @@ from headlight.lab.training.preference import (
 from headlight.lab.training.recipes import stories
 from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.checkpoint.loading import load_checkpoint
-from headlight.model.config import TransformerConfig
-from headlight.model.corpus import TokenStream, lines, read_documents
+from headlight.model.corpus import lines, read_documents
 from headlight.model.distributions import entropy
 from headlight.model.generation.continuations import Continuations, sample_continuations
 from headlight.model.tokenizer import Tokenizer
@@ -80,30 +77,21 @@ class RlhfConfig:
 class RlhfBatches:
     """The prompts of the recipe, and rows of text for validation.
 
-    Args:
-        documents: the corpus.
-        tokenizer: of the policy.
-        max_tokens: the longest text that the policy reads.
-        config: the settings.
-        seed: decides the order of the prompts.
-
     Raises:
         CorpusError: the corpus has no prompt, or is shorter than two rows.
+        ValueError: prompts and answers are longer than the model reads.
     """
 
-    def __init__(
-        self,
-        documents: Sequence[str],
-        tokenizer: Tokenizer,
-        max_tokens: int,
-        config: RlhfConfig,
-        seed: int,
-    ) -> None:
-        self.config, self.tokenizer, self.seed = config, tokenizer, seed
-        self.known = prompts_of(documents, tokenizer, config.n_prompt)
-        stream = TokenStream.encode(documents, tokenizer)
-        rows = TextRows.cut(stream, length=max_tokens, start_id=tokenizer.start_id, seed=seed)
-        _, self.held_out = rows.hold_out(config.held_out)
+    def __init__(self, material: Material[Sequence[str], RlhfConfig]) -> None:
+        config, self.tokenizer, self.seed = material.config, material.tokenizer, material.seed
+        if config.n_prompt + config.n_answer >= material.max_tokens:
+            raise ValueError(
+                f"n_prompt ({config.n_prompt}) and n_answer ({config.n_answer}) must be less than "
+                f"the model's {material.max_tokens} tokens together"
+            )
+        self.config = config
+        self.known = prompts_of(material.corpus, self.tokenizer, config.n_prompt)
+        _, self.held_out = material.text_rows(material.max_tokens).hold_out(config.held_out)
 
     def prompts(self, step: int) -> Int[Tensor, "row token"]:
         """Return the prompts of a step, each as often as it is answered."""
@@ -171,43 +159,28 @@ class RlhfLoop(Loop):
 
     batches: RlhfBatches
 
-    def __init__(
-        self,
-        model: Transformer,
-        batches: RlhfBatches,
-        config: LoopConfig,
-        out: Path,
-        precision: torch.dtype = torch.float32,
-        processes: Processes = ALONE,
-    ) -> None:
-        super().__init__(model, batches, config, out, precision, processes)
-        if processes.size > 1:
+    def prepare(self) -> None:
+        """Load the reward model and the reference."""
+        if self.processes.size > 1:
             raise ValueError("rlhf runs in one process; start it without torchrun")
-        self.rows = batches.config
-        self.rater = reward_model(self.rows.reward, batches.tokenizer).model
+        self.rows = self.batches.config
+        self.rater = reward_model(self.rows.reward, self.batches.tokenizer).model
         self.reference = load_checkpoint(Path(self.rows.reference)).model
         for frozen in (self.rater, self.reference):
-            frozen.to(model.vectors.device)
-        self.stop_id = line_end(batches.tokenizer)
+            frozen.to(self.model.vectors.device)
+        self.stop_id = line_end(self.batches.tokenizer)
 
     def less_memory(self) -> str:
         """As `Loop.less_memory`; a step samples its own batch."""
         fewer = max(1, self.rows.prompts // 2)
         return f"answer fewer prompts in a step with --set rows.prompts={fewer}"
 
-    def _advance(self) -> StepReport:
-        """Sample, rate and update once; the report has the figures of this step's samples."""
-        began = perf_counter()
-        loss, figures = self._reinforce(self._sample())
-        self.step += 1
-        if figures["kl"] > self.rows.kl_bound:  # this was the last step
-            self.config = replace(self.config, steps=self.step)
-        is_due = self.step % self.config.validate_every == 0 or self.step == self.config.steps
-        valid_loss = self.validate() if is_due else None
-        self.seconds += perf_counter() - began
-        return StepReport(
-            self.step, loss, 0.0, valid_loss, self.tokens, self.seconds, figures=figures
-        )
+    def _learn(self) -> Lesson:
+        """Sample, rate and update once; the figures are those of this step's samples."""
+        lesson = self._reinforce(self._sample())
+        if lesson.figures["kl"] > self.rows.kl_bound:  # this was the last step
+            self.config = replace(self.config, steps=self.step + 1)
+        return lesson
 
     def _sample(self) -> Continuations:
         self.model.eval()
@@ -220,8 +193,8 @@ class RlhfLoop(Loop):
             generator=generator_of(self.config.seed, self.step, 1),
         )
 
-    def _reinforce(self, sampled: Continuations) -> tuple[float, dict[str, float]]:
-        """Update the weights from rated samples; return the loss and the figures."""
+    def _reinforce(self, sampled: Continuations) -> Lesson:
+        """Update the weights from rated samples."""
         # 1. Rate the samples, and how far each is from the reference.
         rewards = rewards_of(self.rater, sampled)
         ids, n_tokens = sampled.ids[:, :-1], sampled.log_probs.shape[1]
@@ -239,16 +212,16 @@ class RlhfLoop(Loop):
         loss = policy_loss(log_probs, sampled.log_probs, advantages, sampled.is_sampled)
         loss.backward()
         self._descend()
-        self.tokens += len(ids) * n_tokens
         logits = logits.detach()
         answers = [self.batches.tokenizer.decode(written) for written in sampled.written()]
-        return loss.item(), {
+        figures = {
             "reward": rewards.mean().item(),
             "kl": kl_of_samples(logits, reference, sampled).mean().item(),
             "entropy": entropy_of_samples(logits, sampled).item(),
             "rule": sum(map(rule_score, answers)) / len(answers),
             "answer_tokens": sampled.is_sampled.sum(dim=1).float().mean().item(),
         }
+        return Lesson(loss.item(), len(ids) * n_tokens, figures=figures)
 
 
 def reward_model(folder: str, tokenizer: Tokenizer) -> Checkpoint:
@@ -270,21 +243,6 @@ def reward_model(folder: str, tokenizer: Tokenizer) -> Checkpoint:
     return rater
 
 
-def _batches(
-    documents: Sequence[str],
-    tokenizer: Tokenizer,
-    model: TransformerConfig,
-    rows: RlhfConfig,
-    seed: int,
-) -> RlhfBatches:
-    if rows.n_prompt + rows.n_answer >= model.max_tokens:
-        raise ValueError(
-            f"n_prompt ({rows.n_prompt}) and n_answer ({rows.n_answer}) must be less than the "
-            f"model's {model.max_tokens} tokens together"
-        )
-    return RlhfBatches(documents, tokenizer, model.max_tokens, rows, seed)
-
-
 RECIPE = Recipe(
     model=stories.CONFIG,
     rows=RlhfConfig(),
@@ -300,7 +258,7 @@ RECIPE = Recipe(
     ),
     read=read_documents,
     texts=lines,
-    batches=_batches,
+    batches=RlhfBatches,
     figures="headlight.lab.evaluation.figures:RlhfFigures",
     begins_from="stories",
     takes_reward=True,

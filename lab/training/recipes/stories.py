@@ -20,12 +20,17 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from headlight.lab.training.batches import Batch, TextRows, generator_of, repeated_rows
+from headlight.lab.training.batches import (
+    Batch,
+    Material,
+    TextRows,
+    generator_of,
+    repeated_rows,
+)
 from headlight.lab.training.config import LoopConfig, Recipe, require
 from headlight.lab.training.loop import Loop
 from headlight.model.config import ExpertsConfig, TransformerConfig
-from headlight.model.corpus import TokenStream, lines, read_documents
-from headlight.model.tokenizer import Tokenizer
+from headlight.model.corpus import lines, read_documents
 from headlight.model.transformer import Prediction, Transformer
 
 CONFIG = TransformerConfig(
@@ -180,16 +185,8 @@ class StoriesBatches:
         )
 
 
-def _batches(
-    documents: Sequence[str],
-    tokenizer: Tokenizer,
-    model: TransformerConfig,
-    rows: StoriesConfig,
-    seed: int,
-) -> StoriesBatches:
-    stream = TokenStream.encode(documents, tokenizer)
-    text = TextRows.cut(stream, length=model.max_tokens, start_id=tokenizer.start_id, seed=seed)
-    return StoriesBatches(text, rows, seed)
+def _batches(material: Material[Sequence[str], StoriesConfig]) -> StoriesBatches:
+    return StoriesBatches(material.text_rows(material.max_tokens), material.config, material.seed)
 
 
 class StoriesLoop(Loop):

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from headlight.lab.training.augmentation import Augmentation, AugmentationConfig
 from headlight.lab.training.batches import (
     Batch,
+    Material,
     Pair,
     PairBatches,
     encode_pairs,
@@ -22,7 +23,6 @@ from headlight.lab.training.batches import (
 from headlight.lab.training.config import LoopConfig, Recipe, require
 from headlight.model.config import TransformerConfig
 from headlight.model.corpus import CorpusError, SentencePair, read_pairs
-from headlight.model.tokenizer import Tokenizer
 
 CONFIG = TransformerConfig(
     kind="encoder-decoder",
@@ -58,27 +58,15 @@ class TranslateConfig:
 
 
 class TranslateBatches:
-    """The batches of the recipe.
-
-    Args:
-        pairs: the corpus.
-        tokenizer: of both languages.
-        max_tokens: pairs with a longer side are left out.
-        config: the settings.
-        seed: decides every batch together with the step.
+    """The batches of the recipe; pairs with a side that is too long for the model are left out.
 
     Raises:
         CorpusError: no pair is left to train on, or to validate on.
     """
 
-    def __init__(
-        self,
-        pairs: Sequence[SentencePair],
-        tokenizer: Tokenizer,
-        max_tokens: int,
-        config: TranslateConfig,
-        seed: int,
-    ) -> None:
+    def __init__(self, material: Material[Sequence[SentencePair], TranslateConfig]) -> None:
+        pairs, config, max_tokens = material.corpus, material.config, material.max_tokens
+        tokenizer, seed = material.tokenizer, material.seed
         encoded = encode_pairs(*_sides(pairs), tokenizer)
         sides: tuple[list[Pair], list[Pair]] = ([], [])
         texts: tuple[list[SentencePair], list[SentencePair]] = ([], [])
@@ -142,9 +130,7 @@ RECIPE = Recipe(
     loop=LoopConfig(steps=5600, decay=0.6, smoothing=0.1, validate_every=200, save_every=100),
     read=read_pairs,
     texts=_texts,
-    batches=lambda pairs, tokenizer, model, rows, seed: TranslateBatches(
-        pairs, tokenizer, model.max_tokens, rows, seed
-    ),
+    batches=TranslateBatches,
     figures="headlight.lab.evaluation.figures:TranslateFigures",
     is_usual=True,
 )

@@ -147,7 +147,7 @@ def test_problems_without_an_advantage_are_replaced(tmp_path, monkeypatch):
         "_policy_update",
         lambda sampled, advantages: seen.append((sampled, advantages)) or (0.0, 0.0),
     )
-    _, n_tokens, figures = loop._reinforce()
+    _, n_tokens, _, figures = loop._reinforce()
     sampled = [part for part, _ in seen]
     questions = {tuple(row) for part in sampled for row in part.ids[:, :3].tolist()}
     asked = [loop.batches.tokenizer.decode(list(row[1:])) for row in questions]

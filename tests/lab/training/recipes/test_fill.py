@@ -7,6 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headlight.lab.training.batches import Material
 from headlight.lab.training.recipes.fill import FillBatches, FillConfig, mask_tokens
 from headlight.model.corpus import CorpusError, TokenStream
 from headlight.model.tokenizer import train_tokenizer
@@ -30,7 +31,11 @@ def stream(masked_tokenizer):
 
 @pytest.fixture(scope="module")
 def batches(stream, masked_tokenizer):
-    return FillBatches(stream, masked_tokenizer, 18, SMALL, seed=0)
+    return make_batches(stream, masked_tokenizer)
+
+
+def make_batches(stream, tokenizer, config=SMALL, *, max_tokens=18, seed=0):
+    return FillBatches(stream, Material(None, tokenizer, max_tokens, config, seed))
 
 
 def same(first, second):
@@ -57,9 +62,9 @@ def test_rows_are_the_corpus_after_a_start_token(batches, stream, masked_tokeniz
 
 
 def test_a_step_decides_its_batch(batches, stream, masked_tokenizer):
-    again = FillBatches(stream, masked_tokenizer, 18, SMALL, seed=0)
+    again = make_batches(stream, masked_tokenizer)
     assert all(same(again.batch(step), batches.batch(step)) for step in (7, 3, 0))
-    other = FillBatches(stream, masked_tokenizer, 18, SMALL, seed=1)
+    other = make_batches(stream, masked_tokenizer, seed=1)
     assert not torch.equal(other.batch(0).targets, batches.batch(0).targets)
     assert not torch.equal(other.batch(0).is_counted, batches.batch(0).is_counted)
 
@@ -114,12 +119,12 @@ def test_the_held_out_rows_have_the_same_masks_every_time(batches):
 def test_a_corpus_that_is_too_short_is_rejected(stream, masked_tokenizer, n_tokens, fault):
     short = TokenStream(stream.ids[:n_tokens], stream.starts[:1])
     with pytest.raises(CorpusError, match=fault):
-        FillBatches(short, masked_tokenizer, 18, SMALL, seed=0)
+        make_batches(short, masked_tokenizer)
 
 
 def test_rows_fit_the_model_with_their_start_token(stream, masked_tokenizer):
     with pytest.raises(ValueError, match=r"^lengths .* max_tokens \(17\), not 17"):
-        FillBatches(stream, masked_tokenizer, 17, SMALL, seed=0)
+        make_batches(stream, masked_tokenizer, max_tokens=17)
 
 
 @pytest.mark.parametrize(
@@ -242,4 +247,4 @@ def test_words_are_masked_more_often_than_the_rest():
 def test_a_word_of_several_tokens_is_refused(stream, masked_tokenizer):
     config = replace(SMALL, words=("extraordinarily",))
     with pytest.raises(ValueError, match="'extraordinarily' has"):
-        FillBatches(stream, masked_tokenizer, 18, config, seed=0)
+        make_batches(stream, masked_tokenizer, config)

@@ -61,7 +61,7 @@ def test_only_the_answer_and_the_end_are_counted(make_loop):
     assert batch.is_counted.any(dim=1).all()
     for ids, targets, is_counted in zip(batch.ids, batch.targets, batch.is_counted, strict=True):
         counted = targets[is_counted]
-        assert counted[-1] == loop.batches.end_id
+        assert counted[-1] == loop.batches.tokenizer.end_id
         first = int(is_counted.nonzero()[0])
         assert not is_counted[:first].any()
         assert ids[first] == line_break(loop)
@@ -87,18 +87,12 @@ def test_without_a_separator_the_answer_goes_on_in_the_line(make_loop):
     loop = make_loop(
         [Instruction(f"Number {n} ran", " home.") for n in range(40)], **{"rows.separator": ""}
     )
-    newline = load_tokenizer(loop).encode_ids(["\n"])[0][0]
+    newline = loop.batches.tokenizer.encode_ids(["\n"])[0][0]
     assert all(newline not in row for row, _ in loop.batches.trained)
-
-
-def load_tokenizer(loop):
-    from headlight.model.tokenizer import read_tokenizer
-
-    return read_tokenizer(loop.out / "tokenizer.json")
 
 
 def test_a_long_answer_and_a_lack_of_prompts_are_named(make_loop):
     with pytest.raises(CorpusError, match="tokens with its answer, more than the"):
         make_loop([Instruction(f"Say {n}", "word " * 200) for n in range(40)])
-    with pytest.raises(CorpusError, match="instructions 0 are held out"):
+    with pytest.raises(CorpusError, match="examples 0 are held out"):
         make_loop([Instruction("Say", "yes"), Instruction("Say", "no")])

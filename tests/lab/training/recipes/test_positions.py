@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from headlight.lab.training.batches import TextRows
+from headlight.lab.training.batches import Material, TextRows
 from headlight.lab.training.recipes.positions import RECIPE, PositionsBatches, PositionsConfig
 from headlight.model.config import TransformerConfig
 from headlight.model.corpus import CorpusError, TokenStream
@@ -23,7 +23,8 @@ def words():
 
 
 def make_batches(words, *, seed=0, **changes):
-    return RECIPE.batches(DOCUMENTS, words, replace(MODEL, **changes), SMALL, seed)
+    model = replace(MODEL, **changes)
+    return RECIPE.batches(Material(DOCUMENTS, words, model.max_tokens, SMALL, seed))
 
 
 def same(first, second):
@@ -59,7 +60,7 @@ def test_no_row_that_is_trained_on_reaches_into_one_that_is_held_out(words):
     n_cut = 0
     for held_out in range(1, 12):
         config = replace(SMALL, held_out=held_out)
-        batches = RECIPE.batches(DOCUMENTS, words, MODEL, config, 0)
+        batches = RECIPE.batches(Material(DOCUMENTS, words, MODEL.max_tokens, config, 0))
         ends = batches.trained.starts + 16
         assert int(ends.max()) <= int(batches.held_out.starts.min())
         assert len(batches.held_out.starts) == held_out

@@ -6,8 +6,10 @@ from dataclasses import replace
 import pytest
 import torch
 
+from headlight.lab.training.batches import Material
+from headlight.lab.training.examples import ExamplesConfig, divide
 from headlight.lab.training.preference import Comparison
-from headlight.lab.training.recipes.reward import RECIPE, RewardConfig, divide
+from headlight.lab.training.recipes.reward import RECIPE
 from headlight.lab.training.run import finish, make_run, resume, start
 from headlight.model.checkpoint.card import ModelCard
 from headlight.model.checkpoint.loading import load
@@ -92,16 +94,14 @@ def test_comparisons_of_one_prompt_are_on_one_side():
     assert not {comparison.prompt for comparison in trained} & {
         comparison.prompt for comparison in held_out
     }
-    with pytest.raises(CorpusError, match="of 3 comparisons 0 are held out"):
+    with pytest.raises(CorpusError, match="of 3 examples 0 are held out"):
         divide(comparisons[:1] * 3, 1e-9)
 
 
 def test_every_comparison_is_read_once_an_epoch(make_checkpoint):
     tokenizer = make_checkpoint().tokenizer
     comparisons = [Comparison(f"Prompt {n}", "x", "y", "a") for n in range(40)]
-    batches = RECIPE.batches(
-        comparisons, tokenizer, replace(RECIPE.model, max_tokens=48), RewardConfig(count=4), 0
-    )
+    batches = RECIPE.batches(Material(comparisons, tokenizer, 48, ExamplesConfig(count=4), 0))
     per_epoch = len(batches.trained) // 4
     seen = [tuple(row[0].tolist()) for step in range(per_epoch) for row in batches.batch(step).ids]
     assert len(set(seen)) == len(seen) == 4 * per_epoch
@@ -115,4 +115,4 @@ def test_every_comparison_is_read_once_an_epoch(make_checkpoint):
 )
 def test_settings_out_of_range_are_rejected(changes, problem):
     with pytest.raises(ValueError, match=problem):
-        RewardConfig(**changes)
+        ExamplesConfig(**changes)

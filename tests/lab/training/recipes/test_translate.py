@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from headlight.lab.training.loop import Batches
+from headlight.lab.training.batches import Batches, Material
 from headlight.lab.training.recipes.translate import (
     CONFIG,
     RECIPE,
@@ -36,7 +36,7 @@ def translation_tokenizer():
 
 def make_batches(tokenizer, *, max_tokens=24, seed=0, held_out=0.2):
     config = TranslateConfig(batch_tokens=200, held_out=held_out)
-    return TranslateBatches(make_pairs(), tokenizer, max_tokens, config, seed)
+    return TranslateBatches(Material(make_pairs(), tokenizer, max_tokens, config, seed))
 
 
 def sources(tokenizer, batch):
@@ -105,7 +105,8 @@ def test_the_shipped_recipe_fits_its_architecture(translation_tokenizer):
     assert CONFIG.kind == "encoder-decoder"
     assert RECIPE.rows.batch_tokens >= 2 * CONFIG.max_tokens
     rows = TranslateConfig(held_out=0.2)
-    batches = RECIPE.batches(make_pairs(), translation_tokenizer, CONFIG, rows, 0)
+    material = Material(make_pairs(), translation_tokenizer, CONFIG.max_tokens, rows, 0)
+    batches = RECIPE.batches(material)
     assert isinstance(batches, Batches)
 
 
