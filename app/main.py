@@ -24,11 +24,8 @@ from starlette.middleware import Middleware
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from headlight.errors import ANY_ERROR, MEDIA_TYPE, described, install_problems
-from headlight.logs import RequestLog
-from headlight.metrics import Metrics
 from headlight.middleware.conditional_get import ConditionalGet
-from headlight.middleware.errors import Errors
+from headlight.middleware.exceptions import Errors
 from headlight.middleware.limits import BodyTimeout, RateLimit, RequestLimits
 from headlight.middleware.security import (
     GUARDED,
@@ -39,9 +36,12 @@ from headlight.middleware.security import (
     SecurityHeaders,
     TrustedHosts,
 )
-from headlight.replicas import Shared
+from headlight.problems import ANY_ERROR, MEDIA_TYPE, described, install_problems
 from headlight.routes import ROUTERS, page
-from headlight.services import Services
+from headlight.serving.logs import RequestLog
+from headlight.serving.metrics import Metrics
+from headlight.serving.replicas import Shared
+from headlight.serving.services import Services
 from headlight.settings import Settings
 from headlight.static_files import DOCS_URL, STATIC, STATIC_URL, HashedFiles
 

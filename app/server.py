@@ -29,7 +29,7 @@ from rich.table import Column, Table
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.supervisors import Multiprocess
 
-from headlight import logs
+from headlight.serving import logs
 from headlight.settings import ANY_ADDRESS, MAX_HEADER_BYTES, Settings, warnings_of
 
 if TYPE_CHECKING:

@@ -33,9 +33,9 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from headlight.chapters.outcomes import Opens, Outcome, Scalar
 from headlight.chapters.rules import Rule
-from headlight.errors import validation_message
 from headlight.forms import Answer, Number, Request
 from headlight.model.checkpoint.card import SafeLoader, parse_yaml  # type: ignore[attr-defined]
+from headlight.problems import validation_message
 
 MAX_BYTES = 200_000
 MAX_STEPS = 60

@@ -15,14 +15,14 @@ from pydantic import ValidationError
 from headlight.chapters.chapter import Chapter, Highlight, Question, Step
 from headlight.chapters.library import circle_in
 from headlight.chapters.outcomes import Ask, Opens, Outcome
-from headlight.errors import Problem, validation_message
-from headlight.experiment_runs import encoded_result
 from headlight.model.experiments.experiment import TooCostly, collect
 from headlight.models.registry import registry_of
+from headlight.problems import Problem, validation_message
 from headlight.schemas import JSON
 from headlight.schemas.traces import TraceRequest
 from headlight.serialization.formats import ResponseFormat
 from headlight.serialization.trace import encode
+from headlight.serving.experiment_runs import encoded_result
 from headlight.settings import Settings
 from headlight.static_files import STATIC
 from headlight.tracing.service import trace_now

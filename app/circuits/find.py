@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from headlight.errors import Problem
 from headlight.model.circuits.circuit import (
     Circuit,
     find_circuit,
@@ -18,6 +17,7 @@ from headlight.model.circuits.graph import NoGraph, Reader, UnknownEdge, Writer
 from headlight.model.circuits.pairs import Pair, PairPasses, UnfitPair
 from headlight.model.served import Served
 from headlight.model.tracing import read_tokens
+from headlight.problems import Problem
 from headlight.schemas.circuits import CircuitAnswer, CircuitRequest, PairRequest
 
 MAX_WORK = 40_000_000

@@ -11,9 +11,9 @@ from jinja2 import Environment, FileSystemLoader
 from pydantic import ValidationError
 
 from headlight.circuits.find import compute
-from headlight.errors import Problem
 from headlight.model.circuits.study import Answering, Part, Row, Study, StudyError
 from headlight.models.registry import Registry, registry_of
+from headlight.problems import Problem
 from headlight.saved_page import json_element, plotly_script, style
 from headlight.schemas.circuits import CircuitRequest
 from headlight.settings import HOME, Settings

@@ -17,10 +17,10 @@ from typing import Any
 
 from cachetools import LRUCache
 
-from headlight.errors import Problem
-from headlight.links import Links
 from headlight.middleware.limits import RateLimiter
-from headlight.replicas import Quota, Snapshot
+from headlight.problems import Problem
+from headlight.serving.links import Links
+from headlight.serving.replicas import Quota, Snapshot
 from headlight.settings import Settings
 
 NAME, NAMESPACE = "headlight-hub", "headlight"
@@ -131,7 +131,7 @@ def hub() -> Any:
 
 
 class HubClient:
-    """The memory shared with other replicas, by way of the actor (`headlight.replicas.Shared`).
+    """The memory shared with other replicas, by way of the actor (`serving.replicas.Shared`).
 
     Args:
         replica: the name of this replica.

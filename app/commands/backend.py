@@ -38,8 +38,8 @@ from headlight.commands.parsing import (
     settings_of,
     settings_with_models,
 )
-from headlight.errors import Problem
 from headlight.models.registry import registry_of
+from headlight.problems import Problem
 from headlight.routes.models import model_answer
 from headlight.schemas.generation import GenerateRequest
 from headlight.schemas.traces import TraceRequest

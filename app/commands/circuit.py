@@ -90,8 +90,8 @@ def circuit(
 
     from headlight.circuits.files import FORMATS, written
     from headlight.circuits.find import compute
-    from headlight.errors import Problem
     from headlight.models.registry import registry_of
+    from headlight.problems import Problem
     from headlight.schemas.circuits import CircuitRequest
 
     settings = settings_with_models(device=device, models_dir=models_dir, **chosen_models([model]))

@@ -134,7 +134,7 @@ def run_experiment(
         return
     with writing(out, is_forced=force) as file:
         if as_json:
-            from headlight.experiment_runs import encoded_result  # which imports the server
+            from headlight.serving.experiment_runs import encoded_result
 
             file.write(encoded_result(experiment, parameters, result) + b"\n")
         else:

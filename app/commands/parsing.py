@@ -79,7 +79,7 @@ class Command(TyperCommand):
             from pydantic import ValidationError
 
             if isinstance(error.__cause__, ValidationError):
-                from headlight.errors import validation_message
+                from headlight.problems import validation_message
 
                 error.message = "; ".join(map(validation_message, error.__cause__.errors()))
             raise
@@ -243,7 +243,7 @@ def option_of(setting: str) -> str:
 
 def request_errors(error: ValidationError, request: Mapping[str, Any]) -> str:
     """Return a line for every wrong option of those that make a request."""
-    from headlight.errors import validation_path
+    from headlight.problems import validation_path
 
     def name(location: Sequence[str | int]) -> str:
         first, *places = validation_path(location, request)
@@ -263,7 +263,7 @@ def _name_of(setting: str, options: Mapping[str, Any]) -> str:
 
 def error_lines(error: ValidationError, name: Callable[[Sequence[str | int]], str]) -> str:
     """Return a line for every error; `name` names what is wrong by its location."""
-    from headlight.errors import validation_message
+    from headlight.problems import validation_message
 
     return "\n".join(
         f"{name(details['loc'])}: "

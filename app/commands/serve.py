@@ -82,7 +82,7 @@ def serve(
     settings = settings_with_models(**locals() | chosen_models(default_model))
     gc.disable()  # the imports take a fifth less time; the application enables it when it starts
     from headlight import server
-    from headlight.errors import Problem
+    from headlight.problems import Problem
 
     try:
         with server.listen(settings.host, settings.port) as listener:

@@ -43,7 +43,6 @@ def study(
     stopped; one that is done is only written again.
     """
     from headlight.circuits.study import answer_of, render, request_of, with_ray
-    from headlight.errors import Problem
     from headlight.model.circuits.study import (
         StudyError,
         find_study,
@@ -52,6 +51,7 @@ def study(
         tables_of,
     )
     from headlight.models.registry import registry_of
+    from headlight.problems import Problem
 
     if file is None:
         list_studies()

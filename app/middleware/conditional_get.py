@@ -13,8 +13,8 @@ import asyncio
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from headlight.errors import Problem
 from headlight.middleware.security import PROBES
+from headlight.problems import Problem
 from headlight.serialization.accept import negotiate_coding
 from headlight.serialization.compression import Coding, compressed
 from headlight.serialization.entity_tags import content_tag, is_known

@@ -24,9 +24,9 @@ from cachetools import LRUCache
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from headlight.errors import Problem
 from headlight.middleware.security import METRICS, KeyRing, is_guarded
-from headlight.replicas import Quota, Shared
+from headlight.problems import Problem
+from headlight.serving.replicas import Quota, Shared
 from headlight.settings import BODY_SECONDS, MAX_HEADER_BYTES
 
 _WITH_BODY = {b"content-length", b"transfer-encoding"}

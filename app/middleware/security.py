@@ -12,7 +12,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from headlight.errors import Problem
+from headlight.problems import Problem
 from headlight.static_files import THEME_SCRIPT
 
 METRICS = "/metrics"

@@ -7,11 +7,11 @@ from typing import Any
 import orjson
 from cachetools import LRUCache
 
-from headlight.errors import Problem
 from headlight.model.atlas import layout
 from headlight.model.atlas.layout import Atlas, AtlasError, read_atlas
 from headlight.model.checkpoint.files import read_file
 from headlight.models.registry import Registry
+from headlight.problems import Problem
 
 N_KEPT = 16
 

@@ -19,8 +19,6 @@ from typing import NamedTuple, TypeVar
 
 import torch
 
-from headlight.engine import is_fatal
-from headlight.errors import Problem, echo, service_unavailable
 from headlight.model.cancellation import Cancelled
 from headlight.model.checkpoint.files import CheckpointError
 from headlight.model.checkpoint.loading import describe, load
@@ -30,7 +28,9 @@ from headlight.model.foreign.folder import is_foreign
 from headlight.model.profiles.profile import HEADS, read_profile
 from headlight.model.served import Served
 from headlight.models.memory import ModelMemory, NoRoom, budget_of, pass_bytes_of
+from headlight.problems import Problem, echo, service_unavailable
 from headlight.schemas.traces import MAX_MODEL_ID_CHARACTERS
+from headlight.serving.engine import is_fatal
 from headlight.settings import Settings
 
 logger = logging.getLogger(__name__)

@@ -7,8 +7,6 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
 
-from headlight.concurrency import client_left
-from headlight.errors import Problem, described, echo
 from headlight.model.atlas.layout import AtlasError
 from headlight.model.atlas.matching import MISSING as NO_SCIPY
 from headlight.model.atlas.matching import heads_of, match
@@ -22,6 +20,7 @@ from headlight.model.atlas.search import (
 )
 from headlight.model.atlas.tags import TAGS
 from headlight.models.atlases import Atlases
+from headlight.problems import Problem, described, echo
 from headlight.schemas.atlas import (
     AtlasAnswer,
     AtlasHeadAnswer,
@@ -32,7 +31,8 @@ from headlight.schemas.atlas import (
     AtlasSearchAnswer,
     AtlasSearchRequest,
 )
-from headlight.services import ServicesDep
+from headlight.serving.concurrency import client_left
+from headlight.serving.services import ServicesDep
 
 router = APIRouter(prefix="/api/v1/models/{model}/atlas", tags=["atlases"])
 

@@ -8,10 +8,8 @@ from fastapi import APIRouter, Body, Depends, Path, Request, Response
 from fastapi.sse import format_sse_event
 from pydantic import ValidationError
 
-from headlight.concurrency import client_left
-from headlight.errors import InvalidMembers, Problem, described, echo, server_stopping
-from headlight.experiment_runs import Run, description
 from headlight.model.experiments.experiment import GROWING, Experiment, Parameters
+from headlight.problems import InvalidMembers, Problem, described, echo, server_stopping
 from headlight.routes.strict_json import JsonRoute
 from headlight.schemas import EVENT_STREAM, JSON
 from headlight.schemas.experiments import (
@@ -25,7 +23,9 @@ from headlight.schemas.experiments import (
 )
 from headlight.serialization.accept import negotiate
 from headlight.serialization.sending import EVENTS, EventStream, encode_event
-from headlight.services import Services, ServicesDep
+from headlight.serving.concurrency import client_left
+from headlight.serving.experiment_runs import Run, description
+from headlight.serving.services import Services, ServicesDep
 
 router = APIRouter(prefix="/api/v1", tags=["experiments"], route_class=JsonRoute)
 

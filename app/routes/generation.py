@@ -7,14 +7,14 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from headlight.concurrency import client_left
-from headlight.errors import described
+from headlight.problems import described
 from headlight.routes.strict_json import JsonRoute
 from headlight.schemas import EVENT_STREAM
 from headlight.schemas.generation import GenerateRequest, GenerationEvent
 from headlight.serialization.accept import negotiate
 from headlight.serialization.sending import EVENTS, EventStream
-from headlight.services import Services, ServicesDep
+from headlight.serving.concurrency import client_left
+from headlight.serving.services import Services, ServicesDep
 from headlight.tracing.generation import Generation
 
 router = APIRouter(prefix="/api/v1", tags=["generation"], route_class=JsonRoute)

@@ -7,9 +7,9 @@ from typing import Any
 from anyio import to_thread
 from fastapi import APIRouter, Request, Response
 
-from headlight.errors import Problem, described
+from headlight.problems import Problem, described
 from headlight.schemas import HealthAnswer, LimitAnswer
-from headlight.services import ServicesDep
+from headlight.serving.services import ServicesDep
 from headlight.settings import limits_of
 
 router = APIRouter()

@@ -13,14 +13,13 @@ import orjson
 from fastapi import APIRouter, Path, Query, Request, Response
 from starlette.responses import StreamingResponse
 
-from headlight.concurrency import client_left, in_daemon, unless_client_leaves
-from headlight.errors import Problem, described, echo, over_limit
 from headlight.forms import MAX_GLOBS, Glob
 from headlight.model.checkpoint.card import CLAIMS, ModelCard, aligner_of, measured_claim
 from headlight.model.description import Description
 from headlight.model.profiles.profile import head_labels
 from headlight.model.served import Weight
 from headlight.models.registry import ModelStatus, Registry
+from headlight.problems import Problem, described, echo, over_limit
 from headlight.schemas import SAFETENSORS
 from headlight.schemas.models import (
     AlignerAnswer,
@@ -40,7 +39,8 @@ from headlight.serialization.accept import negotiate
 from headlight.serialization.entity_tags import NOT_MODIFIED, TAG, content_tag, not_modified
 from headlight.serialization.formats import FILE
 from headlight.serialization.trace import raw_chunks, safetensors_header
-from headlight.services import ServicesDep
+from headlight.serving.concurrency import client_left, in_daemon, unless_client_leaves
+from headlight.serving.services import ServicesDep
 from headlight.tracing.results import available
 
 router = APIRouter(prefix="/api/v1", tags=["models"])

@@ -1,7 +1,7 @@
 """The pages: the application, the cards of the models, and the documentation of the API.
 
 The whole view is in the URL's fragment, so no log of this server holds a text; a reader who shares
-a link asks the server to keep it (`headlight.links`).
+a link asks the server to keep it (`headlight.serving.links`).
 """
 
 import re
@@ -14,15 +14,15 @@ from fastapi.responses import HTMLResponse
 from fastapi.templating import Jinja2Templates
 from markupsafe import Markup
 
-from headlight.concurrency import client_left
-from headlight.errors import Problem, described
 from headlight.model.checkpoint.card import flatten, to_markdown
+from headlight.problems import Problem, described
 from headlight.routes.links import state_of
 from headlight.routes.models import model_answer
 from headlight.schemas import SAFETENSORS
 from headlight.schemas.traces import TraceRequest
 from headlight.serialization.formats import ResponseFormat
-from headlight.services import ServicesDep
+from headlight.serving.concurrency import client_left
+from headlight.serving.services import ServicesDep
 from headlight.settings import HOME
 from headlight.static_files import (
     DOCS_URL,

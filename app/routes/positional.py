@@ -7,8 +7,6 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
-from headlight.concurrency import client_left
-from headlight.errors import Problem, described, over_limit, too_many_elements
 from headlight.model.positions import (
     alibi_encoding,
     rotary_encoding,
@@ -16,12 +14,14 @@ from headlight.model.positions import (
 )
 from headlight.model.trace import NamedArray
 from headlight.models.registry import Registry
+from headlight.problems import Problem, described, over_limit, too_many_elements
 from headlight.schemas.traces import PositionalAnswer, PositionalRequest
 from headlight.serialization.accept import negotiate_format
 from headlight.serialization.entity_tags import NOT_MODIFIED, TAG, content_tag, not_modified
 from headlight.serialization.formats import FILE
 from headlight.serialization.trace import Arrays
-from headlight.services import ServicesDep
+from headlight.serving.concurrency import client_left
+from headlight.serving.services import ServicesDep
 from headlight.settings import Settings
 
 router = APIRouter(prefix="/api/v1", tags=["positional"])

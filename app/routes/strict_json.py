@@ -15,8 +15,8 @@ import orjson
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 
-from headlight.errors import Problem, echo
-from headlight.logs import note_text_of
+from headlight.problems import Problem, echo
+from headlight.serving.logs import note_text_of
 
 
 class JsonRoute(APIRoute):

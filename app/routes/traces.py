@@ -9,11 +9,10 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from headlight.concurrency import client_left
-from headlight.errors import Problem, described, server_stopping
 from headlight.model.trace import Token
 from headlight.model.tracing import read_ids, require_known, typed_tokens
 from headlight.models.registry import Registry
+from headlight.problems import Problem, described, server_stopping
 from headlight.routes.strict_json import JsonRoute
 from headlight.schemas import EVENT_STREAM
 from headlight.schemas.traces import (
@@ -32,7 +31,8 @@ from headlight.serialization.accept import negotiate, negotiate_format
 from headlight.serialization.entity_tags import NOT_MODIFIED, TAG, not_modified
 from headlight.serialization.formats import FILE, MEDIA_TYPES, ResponseFormat
 from headlight.serialization.sending import EVENTS, EventStream, encode_event
-from headlight.services import Services, ServicesDep
+from headlight.serving.concurrency import client_left
+from headlight.serving.services import Services, ServicesDep
 from headlight.tracing.cache import tile_answer
 from headlight.tracing.jobs import TraceJob, check_texts, model_errors_as_problems
 from headlight.tracing.progress import EVENT_SECONDS, PassProgress

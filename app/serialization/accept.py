@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from starlette.datastructures import Headers
 
-from headlight.errors import Problem, echo
+from headlight.problems import Problem, echo
 from headlight.schemas.traces import DType
 from headlight.serialization.compression import CODINGS, LEAST_BYTES, Coding
 from headlight.serialization.formats import MEDIA_TYPES, ResponseFormat

@@ -18,7 +18,7 @@ from fastapi.sse import format_sse_event
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from headlight.errors import Problem, internal_error, service_unavailable
+from headlight.problems import Problem, internal_error, service_unavailable
 from headlight.schemas import EVENT_STREAM, SAFETENSORS
 from headlight.serialization.compression import LIBRARIES
 from headlight.serialization.formats import ResponseFormat

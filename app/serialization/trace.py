@@ -22,9 +22,9 @@ import orjson
 from numpy.typing import NDArray
 
 from headlight.analyses.analysis import Result
-from headlight.errors import Problem
 from headlight.model.cancellation import check
 from headlight.model.trace import NamedArray, Trace
+from headlight.problems import Problem
 from headlight.schemas import LOWER_TRIANGLE, SAFETENSORS
 from headlight.serialization.compression import compressed
 from headlight.serialization.formats import ResponseFormat, pack

@@ -21,17 +21,17 @@ from headlight.chapters.chapter import Chapter
 from headlight.chapters.check import Checker
 from headlight.chapters.outcomes import Opens
 from headlight.client.decode import read_trace
-from headlight.errors import Problem
-from headlight.experiment_runs import description, encoded_frame
 from headlight.model.experiments.experiment import Experiment, TooCostly
 from headlight.model.experiments.registry import EXPERIMENTS
 from headlight.models.registry import registry_of
+from headlight.problems import Problem
 from headlight.routes.experiments import experiment_answer
 from headlight.routes.models import model_answer
 from headlight.schemas import SAFETENSORS
 from headlight.schemas.traces import TraceRequest
 from headlight.serialization.formats import ResponseFormat
 from headlight.serialization.trace import encode
+from headlight.serving.experiment_runs import description, encoded_frame
 from headlight.settings import Settings
 from headlight.tracing.service import trace_now
 

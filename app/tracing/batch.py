@@ -1,6 +1,6 @@
 """Micro-batching: trace jobs that wait together are computed in as few passes as fit.
 
-`headlight.engine` takes the jobs of equal `batch_key`; here their texts are cut into tokens,
+`serving.engine` takes the jobs of equal `batch_key`; here their texts are cut into tokens,
 counted, grouped by length and read, each group in one pass.
 """
 
@@ -10,7 +10,6 @@ from time import perf_counter
 
 from headlight.analyses.analysis import Result
 from headlight.analyses.predictions import PredictionsRequest
-from headlight.errors import too_many_elements
 from headlight.model.attention.observer import OnMap
 from headlight.model.cancellation import check
 from headlight.model.interventions.intervene import site_edits
@@ -27,6 +26,7 @@ from headlight.model.tracing import (
     tokenize,
     with_translations,
 )
+from headlight.problems import too_many_elements
 from headlight.serialization.trace import Answer
 from headlight.tracing.edits import FindTrace, require_finite, with_sources
 from headlight.tracing.jobs import TraceJob, model_errors_as_problems, way_to_read_more

@@ -10,9 +10,9 @@ import orjson
 from cachetools import LRUCache
 
 from headlight.analyses.analysis import Result
-from headlight.errors import Problem, echo, over_limit, too_many_elements
 from headlight.model.attention.observer import bin_width
 from headlight.model.trace import NamedArray, Tiles
+from headlight.problems import Problem, echo, over_limit, too_many_elements
 from headlight.schemas.traces import MAX_TILE_CELLS, TileRequest
 from headlight.serialization.trace import Answer, Arrays
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from headlight.errors import Problem, too_many_elements
 from headlight.model.interventions.intervention import ImpossibleIntervention
 from headlight.model.served import Served
 from headlight.model.trace import Trace
@@ -16,6 +15,7 @@ from headlight.model.tracing import (
     tokenize,
     with_translations,
 )
+from headlight.problems import Problem, too_many_elements
 from headlight.schemas.edit_kinds.form import SourceRequest
 from headlight.schemas.edits import EditRequest
 from headlight.serialization.trace import MASKED_SITES, Answer

@@ -8,9 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from headlight.concurrency import Places
-from headlight.engine import Job
-from headlight.errors import Problem, over_limit, too_many_elements
 from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.generation.sampling import (
     Continuation,
@@ -25,8 +22,11 @@ from headlight.model.sites import layer_of, match_sites, require_heads, require_
 from headlight.model.trace import Token
 from headlight.model.tracing import ModelInput, PassSpec, count_elements, pass_spec, tokenize
 from headlight.models.registry import Registry
+from headlight.problems import Problem, over_limit, too_many_elements
 from headlight.schemas.generation import GenerateRequest
 from headlight.serialization.sending import encode_event
+from headlight.serving.concurrency import Places
+from headlight.serving.engine import Job
 from headlight.settings import Settings
 from headlight.tracing.edits import FindTrace, not_finite, with_sources
 from headlight.tracing.jobs import check_texts, model_errors_as_problems

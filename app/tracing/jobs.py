@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from headlight.errors import Problem, over_limit
 from headlight.forms import identity
 from headlight.model.circuits.graph import NoGraph, UnknownEdge
 from headlight.model.description import Description
@@ -33,6 +32,7 @@ from headlight.model.tracing import (
     UnknownToken,
     pass_spec,
 )
+from headlight.problems import Problem, over_limit
 from headlight.schemas.edits import EditRequest
 from headlight.schemas.traces import TokenizeRequest, TraceRequest
 from headlight.tracing.results import (

@@ -7,7 +7,6 @@ from functools import lru_cache, partial
 from headlight.analyses.analysis import Analysis, Choices, Result
 from headlight.analyses.predictions import PredictionsRequest
 from headlight.analyses.registry import ANALYSES, in_words, readers_of
-from headlight.errors import Problem, echo, over_limit
 from headlight.model.analysis.edited_passes import TooManyPasses
 from headlight.model.description import Description
 from headlight.model.interventions.intervention import Intervention
@@ -15,6 +14,7 @@ from headlight.model.served import Served
 from headlight.model.sites import layer_of
 from headlight.model.trace import Trace
 from headlight.model.tracing import ModelInput
+from headlight.problems import Problem, echo, over_limit
 from headlight.schemas.traces import TraceRequest
 
 N_CACHED_GLOBS = 256

@@ -9,12 +9,8 @@ from typing import Any
 from anyio import CapacityLimiter
 from starlette.responses import Response
 
-from headlight.concurrency import ClientLeft, Places, run_in_thread, unless_client_leaves
-from headlight.engine import Engine, Job
-from headlight.errors import Problem
-from headlight.metrics import Metrics
 from headlight.models.registry import Registry
-from headlight.replicas import Shared
+from headlight.problems import Problem
 from headlight.schemas.traces import TraceRequest, TracesRequest
 from headlight.serialization.formats import ResponseFormat
 from headlight.serialization.sending import (
@@ -25,6 +21,10 @@ from headlight.serialization.sending import (
     size_estimate,
 )
 from headlight.serialization.trace import Answer, Answers, Sendable, encode
+from headlight.serving.concurrency import ClientLeft, Places, run_in_thread, unless_client_leaves
+from headlight.serving.engine import Engine, Job
+from headlight.serving.metrics import Metrics
+from headlight.serving.replicas import Shared
 from headlight.settings import MAX_LONG_TEXTS, Settings
 from headlight.tracing.batch import solve
 from headlight.tracing.cache import KeptTiles, TraceCache

@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from headlight.analyses import analysis
-from headlight.errors import Problem
 from headlight.models import registry
+from headlight.problems import Problem
 from headlight.settings import Settings, limits_of
 from tests.app.connections import wait_for
 

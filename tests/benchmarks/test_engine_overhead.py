@@ -8,8 +8,8 @@ import sys
 import time
 from timeit import repeat
 
-from headlight.engine import Engine, Job
 from headlight.model.cancellation import cancellable, check
+from headlight.serving.engine import Engine, Job
 
 N_REQUESTS = 1_000
 N_CHECKS = 20_000

@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-from headlight.errors import Problem
 from headlight.main import EXAMPLES, create_app, examples, operations_of
+from headlight.problems import Problem
 from headlight.settings import Settings
 from tests.app.conftest import wait_until_ready
 from tests.app.reading import events_of

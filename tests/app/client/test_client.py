@@ -108,7 +108,7 @@ def test_models_and_limits_are_those_of_the_server(headlight):
         models["gpt"]
     limit = headlight.limits()["max_characters"]
     assert (limit.value, limit.unit, limit.env) == (4000, "characters", "HEADLIGHT_MAX_CHARACTERS")
-    assert "headlight_" in headlight.metrics()
+    assert "headlight_" in headlight.serving.metrics()
     assert headlight.is_alive()
     assert headlight.is_ready()
 

@@ -8,7 +8,7 @@ from fastapi.testclient import TestClient
 
 from headlight.cluster.hub import Hub, value_of
 from headlight.main import create_app
-from headlight.replicas import Quota
+from headlight.serving.replicas import Quota
 from tests.app.conftest import wait_until_ready
 
 TEXT = "the cat sat on the mat"

@@ -17,8 +17,8 @@ import pytest
 import torch
 from safetensors.numpy import load_file, save_file
 
-from headlight.errors import Problem
 from headlight.models.registry import MAX_REASON_CHARACTERS, Registry
+from headlight.problems import Problem
 
 CPU = torch.device("cpu")
 SCALE = "decoder.norm.scale"

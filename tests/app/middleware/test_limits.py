@@ -6,8 +6,8 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from headlight.errors import Problem
 from headlight.middleware.limits import BodyTimeout, RateLimiter, client_of, header_bytes
+from headlight.problems import Problem
 from headlight.settings import MAX_HEADER_BYTES
 
 ADA, GRACE = "ada-0123456789abcdef", "grace-0123456789abcdef"

@@ -7,10 +7,10 @@ from threading import Event
 import pytest
 import torch
 
-from headlight.errors import Problem
 from headlight.model.cancellation import Cancelled
 from headlight.models import registry as registry_module
 from headlight.models.registry import Registry, registry_of
+from headlight.problems import Problem
 from headlight.settings import Settings
 from tests.app.connections import wait_for
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
-from headlight.experiment_runs import MAX_QUEUED, MAX_WAITING, Experiments, Turns
 from headlight.model.cancellation import check
 from headlight.model.experiments.experiment import Cost, Experiment, Parameters, Quantity
 from headlight.model.experiments.registry import EXPERIMENTS
 from headlight.routes import experiments as routes
 from headlight.schemas.experiments import ExperimentEvent, ExperimentResult
+from headlight.serving.experiment_runs import MAX_QUEUED, MAX_WAITING, Experiments, Turns
 from headlight.settings import MAX_EXPERIMENTS
 from tests.app.connections import wait_for
 from tests.app.reading import events_of

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
-from headlight.engine import Job
-from headlight.errors import Problem
 from headlight.model import tracing
 from headlight.model.generation import sampling as generation
 from headlight.model.generation.sampling import Sampling
+from headlight.problems import Problem
 from headlight.schemas.generation import GenerationEvent
 from headlight.serialization.sending import EventStream
+from headlight.serving.engine import Job
 from headlight.tracing import generation as streaming
 from tests.app.connections import connect, raw_post, wait_for
 from tests.app.reading import events_of, written_tokens

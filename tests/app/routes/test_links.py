@@ -8,7 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 from pydantic import SecretStr
 
-from headlight.links import FILE
+from headlight.serving.links import FILE
 from tests.app.conftest import client_of
 
 LINKS = "/api/v1/links"

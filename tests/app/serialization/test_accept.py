@@ -3,7 +3,7 @@
 import pytest
 from starlette.datastructures import Headers
 
-from headlight.errors import Problem
+from headlight.problems import Problem
 from headlight.serialization.accept import negotiate, negotiate_coding
 
 JSON, FILE = "application/json", "application/x-safetensors"

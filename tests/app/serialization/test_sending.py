@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from headlight.analyses.analysis import Result
-from headlight.errors import Problem
 from headlight.model.trace import NamedArray, Token, Trace
+from headlight.problems import Problem
 from headlight.serialization import sending
 from headlight.serialization.formats import MEDIA_TYPES, ResponseFormat
 from headlight.serialization.sending import (

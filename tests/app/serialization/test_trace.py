@@ -9,8 +9,8 @@ import pytest
 import safetensors.numpy
 
 from headlight.analyses.analysis import Result
-from headlight.errors import Problem
 from headlight.model.trace import NamedArray, Token, Trace
+from headlight.problems import Problem
 from headlight.schemas import JSON, SAFETENSORS
 from headlight.serialization.formats import ResponseFormat
 from headlight.serialization.trace import (

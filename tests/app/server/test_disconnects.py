@@ -9,9 +9,9 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
-from headlight.engine import Job
 from headlight.model.layers import TransformerLayer
 from headlight.model.transformer import Stack
+from headlight.serving.engine import Job
 from tests.app.connections import connect, raw_post, wait_for
 
 N_ABANDONED = 100

@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from headlight.errors import Problem
 from headlight.model import tracing
 from headlight.model.cancellation import Cancelled, cancellable
 from headlight.models.registry import registry_of
+from headlight.problems import Problem
 from headlight.schemas.traces import TraceRequest
 from headlight.tracing import batch as module
 from headlight.tracing.batch import solve

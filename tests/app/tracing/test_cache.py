@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headlight.analyses.analysis import Result
-from headlight.errors import Problem
 from headlight.model.trace import NamedArray, Trace
+from headlight.problems import Problem
 from headlight.schemas.traces import MAX_TILE_CELLS, TileRequest, TraceRequest
 from headlight.serialization.trace import Answer
 from headlight.tracing.batch import solve

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 import torch
 
-from headlight.errors import Problem
 from headlight.model.interventions.expert_ablation import UnknownExpert
 from headlight.model.interventions.intervention import ImpossibleIntervention
 from headlight.model.interventions.site_edit import UnknownPosition
@@ -13,6 +12,7 @@ from headlight.model.quantization.affine import UnknownPart
 from headlight.model.served import UnwatchedPass
 from headlight.model.sites import UnknownHead, UnknownLayer, UnknownSite
 from headlight.model.tracing import EmptyText, NoTarget, TooManyTokens, UnknownToken
+from headlight.problems import Problem
 from headlight.schemas.traces import TraceRequest
 from headlight.tracing.jobs import (
     MOST_MARKS,

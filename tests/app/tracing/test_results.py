@@ -8,11 +8,11 @@ import pytest
 from headlight.analyses.analysis import Choices
 from headlight.analyses.predictions import PredictionsRequest
 from headlight.analyses.registry import ANALYSES
-from headlight.errors import Problem
 from headlight.model import tracing
 from headlight.model.analysis import alignment, residual_stream, rollout
 from headlight.model.analysis.head_outputs import output_weights
 from headlight.model.checkpoint.loading import load
+from headlight.problems import Problem
 from headlight.schemas.traces import TraceAnswer
 from headlight.tracing.results import (
     analyse,

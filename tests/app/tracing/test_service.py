@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from headlight.errors import Problem
 from headlight.models.registry import registry_of
+from headlight.problems import Problem
 from headlight.schemas.traces import TraceRequest
 from headlight.serialization.formats import ResponseFormat
 from headlight.serialization.trace import encode

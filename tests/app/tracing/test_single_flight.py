@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from headlight.concurrency import ClientDisconnected
-from headlight.engine import Job
-from headlight.errors import Problem
+from headlight.problems import Problem
+from headlight.serving.concurrency import ClientDisconnected
+from headlight.serving.engine import Job
 from headlight.tracing.service import SingleFlight
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from headlight.experiment_runs import encoded_result
 from headlight.model.experiments.experiment import MAX_MEGABYTES, MAX_SECONDS, collect
 from headlight.model.experiments.registry import EXPERIMENTS
+from headlight.serving.experiment_runs import encoded_result
 
 # Small enough for seconds in all.
 SMALL = {

@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from headlight.errors import Problem
 from headlight.model.foreign.folder import ForeignFolderError
 from headlight.model.foreign.model import load_foreign, serve_module
 from headlight.model.interventions.head_ablation import HeadAblation
 from headlight.model.interventions.intervention import ImpossibleIntervention
+from headlight.problems import Problem
 from headlight.tracing.results import available, sites_of
 from tests.tiny_checkpoints import make_model, make_tokenizer
 

@@ -1,6 +1,6 @@
 """Work outside the inference thread: on other threads, limited in number, with cancellation.
 
-`headlight.engine` runs the passes of short texts. Long texts, experiments and large encodings run
+`serving.engine` runs the passes of short texts. Long texts, experiments and large encodings run
 on other threads. They stop between two steps once their client disconnects.
 """
 
@@ -17,8 +17,8 @@ import anyio.to_thread
 from anyio import CapacityLimiter
 from fastapi import Request
 
-from headlight.errors import Problem, service_unavailable
 from headlight.model.cancellation import Cancelled, cancellable, check
+from headlight.problems import Problem, service_unavailable
 
 Result = TypeVar("Result")
 ClientLeft = Callable[[], Awaitable[object]]

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from headlight.errors import Problem
-from headlight.middleware import errors as layer
-from headlight.middleware.errors import Errors
+from headlight.middleware import exceptions as layer
+from headlight.middleware.exceptions import Errors
+from headlight.problems import Problem
 
 
 def test_an_unexpected_exception_is_a_problem_that_reveals_nothing(

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from headlight.errors import MAX_ECHO, MAX_ERRORS, Problem, echo, over_limit, validation_path
+from headlight.problems import MAX_ECHO, MAX_ERRORS, Problem, echo, over_limit, validation_path
 
 EDITS = {
     "edits": [

@@ -28,7 +28,7 @@ from typing import Any
 from pythonjsonlogger.json import JsonFormatter
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from headlight.metrics import NO_ROUTE, Metrics, known_method
+from headlight.serving.metrics import NO_ROUTE, Metrics, known_method
 from headlight.settings import LogFormat, LogLevel
 
 logger = logging.getLogger(__name__)
@@ -190,7 +190,7 @@ def configure(level: LogLevel, log_format: LogFormat) -> dict[str, Any]:
 
 
 class TextFormatter(logging.Formatter):
-    """`12:00:01 warning headlight.errors: message [request id]`; a request's line has its facts."""
+    """`12:00:01 warning headlight.main: message [request id]`; a request's line has its facts."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line of a record, and below it one for each frame of an exception."""

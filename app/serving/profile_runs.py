@@ -16,9 +16,9 @@ from typing import Any
 
 from anyio import CancelScope
 
-from headlight.concurrency import Places
-from headlight.errors import Problem, server_stopping
 from headlight.model.description import Description
+from headlight.problems import Problem, server_stopping
+from headlight.serving.concurrency import Places
 
 MODULE = "headlight.commands.profile_process"
 N_PLACES = 1

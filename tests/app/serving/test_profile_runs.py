@@ -6,9 +6,9 @@ from contextlib import aclosing
 
 import pytest
 
-from headlight import profiling
-from headlight.errors import Problem
-from headlight.profiling import ProfileRuns
+from headlight.problems import Problem
+from headlight.serving import profile_runs as profiling
+from headlight.serving.profile_runs import ProfileRuns
 
 
 @pytest.fixture

@@ -20,9 +20,9 @@ from pydantic.fields import FieldInfo
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from headlight.logs import current
 from headlight.schemas import ProblemAnswer
 from headlight.schemas.links import FRAGMENT
+from headlight.serving.logs import current
 
 MEDIA_TYPE = "application/problem+json"
 MAX_ECHO = 80

@@ -1,13 +1,10 @@
 """The services that the routes share: settings, models, the inference engine, and readiness."""
 
-import asyncio
 import logging
 import signal
 import sys
-from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
-from functools import partial
+from contextlib import ExitStack
 from importlib.metadata import version
 from typing import Annotated, TypeVar
 
@@ -15,30 +12,23 @@ from anyio import CapacityLimiter
 from fastapi import Depends, Request
 
 from headlight.chapters.library import Library
-from headlight.concurrency import (
-    ClientLeft,
-    Places,
-    in_daemon,
-    run_in_thread,
-    settle,
-    unless_client_leaves,
-)
-from headlight.engine import Engine, is_fatal
-from headlight.errors import Problem, server_stopping
-from headlight.experiment_runs import Experiments
-from headlight.links import Links
-from headlight.logs import TELLS_WHY
-from headlight.metrics import Metrics
-from headlight.model.served import Served
 from headlight.models.atlases import Atlases
-from headlight.models.registry import Registry, registry_of
-from headlight.profiling import ProfileRuns
-from headlight.replicas import Shared
+from headlight.models.registry import registry_of
+from headlight.problems import Problem
 from headlight.schemas.edits import EditRequest
 from headlight.schemas.traces import TraceRequest
 from headlight.serialization.formats import ResponseFormat
 from headlight.serialization.sending import Outgoing
 from headlight.serialization.trace import encode
+from headlight.serving.concurrency import ClientLeft, Places, run_in_thread
+from headlight.serving.engine import Engine, is_fatal
+from headlight.serving.experiment_runs import Experiments
+from headlight.serving.links import Links
+from headlight.serving.loads import Loads
+from headlight.serving.logs import TELLS_WHY
+from headlight.serving.metrics import Metrics
+from headlight.serving.profile_runs import ProfileRuns
+from headlight.serving.replicas import Shared
 from headlight.settings import (
     EXPERIMENT_SECONDS,
     MAX_EXPERIMENTS,
@@ -59,105 +49,12 @@ N_THREADS = 2
 MAX_CIRCUITS = 4
 """Circuits that may be asked for at one time; one is computed at a time."""
 
-N_PLACES = 4
-"""Models that are loaded at one time."""
-
-PLACE_SECONDS = 20.0
-"""How long a load keeps its place: one that takes longer does not hold up the next."""
-
 logger = logging.getLogger(__name__)
 
 
 def terminate() -> None:
     """End this process in order, with a status that is not 0."""
     signal.raise_signal(signal.SIGTERM)
-
-
-class Loads:
-    """Loads models, each on its own daemon thread, for a limited time; used on the event loop.
-
-    The files may be a stranger's: a load may hang in a file system or in a library, and a thread
-    cannot be ended from outside. So nothing waits for its thread: not another load, not the
-    inference thread, and not the end of the process. A load that is given up ends at its next step.
-
-    Args:
-        registry: loads the models.
-        seconds: how long a load may take before it is given up.
-    """
-
-    def __init__(self, registry: Registry, seconds: float) -> None:
-        self.registry = registry
-        self.seconds = seconds
-        self.is_stopping = False
-        self._open: dict[str, asyncio.Future[None]] = {}
-        self._waiting: deque[Callable[[], None]] = deque()
-        self._placed: set[asyncio.Future[None]] = set()
-
-    async def load(self, model: str, client_left: ClientLeft) -> None:
-        """Load a model, or wait for its load that has begun.
-
-        Raises:
-            Problem: as `Registry.checkpoint`; 504, it takes too long; 503, the server stops.
-            ClientDisconnected: the client disconnected before it was loaded, which goes on.
-        """
-        if self.is_stopping:
-            raise server_stopping()
-        if (future := self._open.get(model)) is None:
-            future = self._open[model] = asyncio.get_running_loop().create_future()
-            future.add_done_callback(partial(self._close, model))
-            self._waiting.append(partial(self._start, model, future))
-            self._begin()
-        await unless_client_leaves(future, client_left)
-
-    def stop(self) -> None:
-        """Reject all that wait for a load: the server stops. Any thread may call it."""
-        self.is_stopping = True
-        for future in list(self._open.values()):
-            with suppress(RuntimeError):  # the event loop is closed
-                future.get_loop().call_soon_threadsafe(settle, future, server_stopping())
-
-    def _begin(self) -> None:
-        """Start the loads that wait, as long as there are places."""
-        while self._waiting and len(self._placed) < N_PLACES:
-            self._waiting.popleft()()
-
-    def _start(self, model: str, future: asyncio.Future[None]) -> None:
-        if future.done():
-            return
-        self._placed.add(future)
-        loop = asyncio.get_running_loop()
-        place = loop.call_later(PLACE_SECONDS, self._leave, future)
-        limit = loop.call_later(self.seconds, self._give_up, model, future)
-        load = in_daemon(partial(self.registry.checkpoint, model), "load")
-
-        def finish(_: asyncio.Future[None]) -> None:
-            place.cancel()
-            limit.cancel()
-            load.cancel()  # the thread ends at its next step
-
-        def finished(load: asyncio.Future[Served]) -> None:
-            if not load.cancelled():
-                settle(future, load.exception())
-
-        future.add_done_callback(finish)
-        load.add_done_callback(finished)
-
-    def _close(self, model: str, future: asyncio.Future[None]) -> None:
-        future.exception()  # retrieved, even if no client is left
-        del self._open[model]
-        self._leave(future)
-
-    def _leave(self, future: asyncio.Future[None]) -> None:
-        self._placed.discard(future)
-        self._begin()
-
-    def _give_up(self, model: str, future: asyncio.Future[None]) -> None:
-        self.registry.give_up(model, f"it was not loaded within {self.seconds:g} s")
-        detail = (
-            f"the model '{model}' was not loaded within the {self.seconds:g} s that are allowed; "
-            "choose a smaller one, or raise HEADLIGHT_LOAD_SECONDS"
-        )
-        settle(future, Problem(504, "model-too-slow", detail))
 
 
 class Services:

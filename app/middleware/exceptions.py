@@ -11,7 +11,7 @@ from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from headlight import errors
+from headlight import problems as errors
 
 logger = logging.getLogger(__name__)
 

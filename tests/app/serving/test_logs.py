@@ -12,15 +12,15 @@ import pytest
 import torch
 
 import headlight.tracing.service
-from headlight import logs
-from headlight.logs import RequestContext, current
+from headlight.serving import logs
+from headlight.serving.logs import RequestContext, current
 from headlight.static_files import STATIC_URL
 
 SECRET = "xyzzy-plugh"
 SANE = re.compile(r"[0-9a-f]{16}")
 
 
-def formatted(formatter, message, *args, error=None, name="headlight.engine", **extra):
+def formatted(formatter, message, *args, error=None, name="headlight.serving.engine", **extra):
     record = logging.LogRecord(name, logging.WARNING, "f.py", 1, message, args, None)
     vars(record).update(extra)
     if error is not None:
@@ -38,7 +38,9 @@ def formatter(request):
 
 def test_a_line_of_text_says_when_who_and_what():
     line = formatted(logs.TextFormatter(), "%d models", 3)
-    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d warning headlight.engine: 3 models", line)
+    assert re.fullmatch(
+        r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d warning headlight.serving.engine: 3 models", line
+    )
 
 
 def test_a_line_of_json_has_the_same_members():
@@ -46,7 +48,7 @@ def test_a_line_of_json_has_the_same_members():
     assert line.pop("time").endswith("+00:00")
     expected = {
         "level": "WARNING",
-        "logger": "headlight.engine",
+        "logger": "headlight.serving.engine",
         "message": "3 models",
         "status": 200,
     }

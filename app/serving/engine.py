@@ -24,11 +24,11 @@ from threading import Condition, Thread
 from time import monotonic
 from typing import Any, TypeVar
 
-from headlight.concurrency import ClientLeft, unless_client_leaves
-from headlight.errors import Problem, server_stopping, service_unavailable
-from headlight.metrics import Metrics
 from headlight.model.cancellation import Cancelled, cancellable
 from headlight.model.device import is_device_lost, is_out_of_memory
+from headlight.problems import Problem, server_stopping, service_unavailable
+from headlight.serving.concurrency import ClientLeft, unless_client_leaves
+from headlight.serving.metrics import Metrics
 
 Result = TypeVar("Result")
 

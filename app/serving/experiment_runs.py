@@ -19,8 +19,6 @@ import numpy as np
 import orjson
 from anyio import CapacityLimiter
 
-from headlight.concurrency import ClientLeft, Places, run_in_thread, unless_client_leaves
-from headlight.errors import Problem
 from headlight.model.experiments.experiment import (
     Experiment,
     Frame,
@@ -28,6 +26,8 @@ from headlight.model.experiments.experiment import (
     TooCostly,
     collect,
 )
+from headlight.problems import Problem
+from headlight.serving.concurrency import ClientLeft, Places, run_in_thread, unless_client_leaves
 
 Result = TypeVar("Result")
 

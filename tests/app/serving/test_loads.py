@@ -5,9 +5,9 @@ import threading
 
 import pytest
 
-from headlight import services as loads_module
-from headlight.errors import Problem
-from headlight.services import Loads
+from headlight.problems import Problem
+from headlight.serving import loads as loads_module
+from headlight.serving.loads import Loads
 
 
 class Models:

@@ -4,9 +4,9 @@ import threading
 import pytest
 from anyio import CapacityLimiter
 
-from headlight.concurrency import ClientDisconnected, Places, run_in_thread
-from headlight.errors import Problem
 from headlight.model.cancellation import check
+from headlight.problems import Problem
+from headlight.serving.concurrency import ClientDisconnected, Places, run_in_thread
 
 
 def run_until_cancelled():

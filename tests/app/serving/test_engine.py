@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from headlight.concurrency import ClientDisconnected
-from headlight.engine import Engine, Job, is_fatal
-from headlight.errors import Problem
 from headlight.model.cancellation import check
 from headlight.model.device import is_out_of_memory
+from headlight.problems import Problem
+from headlight.serving.concurrency import ClientDisconnected
+from headlight.serving.engine import Engine, Job, is_fatal
 
 
 @pytest.fixture

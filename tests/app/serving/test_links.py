@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from headlight.errors import Problem
-from headlight.links import DAY, FILE, Links
+from headlight.problems import Problem
+from headlight.serving.links import DAY, FILE, Links
 from headlight.settings import Settings
 
 
@@ -180,7 +180,7 @@ def test_a_full_or_read_only_disk_is_a_problem_and_kept_links_are_read(
 
 def test_a_worker_that_writes_for_long_is_a_problem_that_passes(links, tmp_path, monkeypatch):
     links.keep("text=a")
-    monkeypatch.setattr("headlight.links.BUSY_SECONDS", 0.01)
+    monkeypatch.setattr("headlight.serving.links.BUSY_SECONDS", 0.01)
     other = sqlite3.connect(tmp_path / "links" / FILE, isolation_level=None)
     try:
         other.execute("BEGIN IMMEDIATE")

@@ -30,7 +30,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
-from headlight.replicas import Snapshot
+from headlight.serving.replicas import Snapshot
 
 NO_ROUTE = "none"
 INFO = "headlight_info"

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from anyio import CapacityLimiter
 
-from headlight.errors import Problem, echo, service_unavailable
+from headlight.problems import Problem, echo, service_unavailable
 from headlight.settings import Settings
 
 logger = logging.getLogger(__name__)
