@@ -26,7 +26,7 @@ import {
   whenSeen,
 } from './ui/page.js';
 import { createRoving } from './ui/roving.js';
-import { createStage } from './ui/stage.js';
+import { Stage } from './ui/stage.js';
 import { lackOf, LONG, overviewAsk, request } from './api/answers.js';
 import { loadView, VIEWS, viewsFor } from './views/registry.js';
 
@@ -134,7 +134,7 @@ const composer = createComposer(partOf(document, '#composer', HTMLFormElement), 
       cardOf(reader.catalogue, model)?.examples ?? [],
     ),
 });
-const stage = createStage(byId, {
+const stage = new Stage(byId, {
   registry: { views: VIEWS, loadView, viewsFor, lackOf },
   store,
   reader,

@@ -5,7 +5,7 @@
 import { messageOf } from '../api/calls.js';
 import { READING } from '../api/answers.js';
 import { createControls } from './controls.js';
-import { element, withSymbols } from './dom.js';
+import { button, element, withSymbols } from './dom.js';
 import { createPlot } from './plot.js';
 
 /**
@@ -54,6 +54,7 @@ export function createPanel(name, handlers) {
     table.element,
   );
   const panel = element('section', { class: 'panel' }, head, words, body);
+  const parts = { formula, help, facts, actions, controls };
 
   /** @param {string} message @param {boolean} isFailure */
   function tell(message, isFailure) {
@@ -61,56 +62,6 @@ export function createPanel(name, handlers) {
     notice.hidden = message === '';
     notice.classList.toggle('is-failure', isFailure);
     for (const part of [exports.element, plot.element, table.element]) part.hidden = message !== '';
-  }
-
-  /** @param {Term[]} lines */
-  async function showFormula(lines) {
-    formula.hidden = lines.length === 0;
-    formula.replaceChildren();
-    if (lines.length === 0) return;
-    const { formulaLines } = await import('./formula.js');
-    if (!formula.hidden) formula.replaceChildren(...formulaLines(lines));
-  }
-
-  /**
-   * Show heading, help, facts and actions; an unchanged action keeps its button, and its focus.
-   * @param {Partial<Figure>} figure
-   */
-  function surround({
-    formula: lines = [],
-    help: said = '',
-    facts: listed = [],
-    actions: offered = [],
-    controls: switches = [],
-    grid,
-  }) {
-    showFormula(lines);
-    help.replaceChildren(...withSymbols(said));
-    help.hidden = said === '';
-    facts.replaceChildren(
-      ...listed.map(([term, value]) =>
-        element('div', {}, element('dt', {}, term), element('dd', {}, value)),
-      ),
-    );
-    facts.hidden = listed.length === 0;
-    facts.setAttribute('aria-live', grid?.move ? 'polite' : 'off');
-    controls.show(switches);
-    actions.hidden = offered.length === 0;
-    while (actions.children.length > offered.length) actions.lastElementChild?.remove();
-    offered.forEach(({ label, patch = {}, href }, index) => {
-      let shown = actions.children[index];
-      const fits = href ? shown?.getAttribute('href') === href : shown instanceof HTMLButtonElement;
-      if (!shown || !fits) {
-        const fresh = href
-          ? element('a', { href, class: 'button' })
-          : element('button', { type: 'button', class: 'button' });
-        if (shown) shown.replaceWith(fresh);
-        else actions.append(fresh);
-        shown = fresh;
-      }
-      shown.textContent = label;
-      if (shown instanceof HTMLButtonElement) shown.onclick = () => handlers.onState(patch);
-    });
   }
 
   return {
@@ -133,7 +84,7 @@ export function createPanel(name, handlers) {
       around = { cards: setting.cards, help: wanted.help ?? setting.help, redraw: setting.redraw };
       heading.textContent = wanted.title;
       panel.setAttribute('aria-label', wanted.title);
-      surround(wanted);
+      surround(parts, wanted, handlers.onState);
       tell(wanted.notice ?? '', false);
       if (wanted.notice || !figure) return undefined;
       table.show(figure.grid);
@@ -146,12 +97,67 @@ export function createPanel(name, handlers) {
     /** @param {string} message */
     fail(message) {
       panel.classList.remove('is-stale');
-      surround({});
+      surround(parts, {}, handlers.onState);
       tell(message, true);
     },
 
     destroy: plot.destroy,
   };
+}
+
+/** @typedef {Record<'formula'|'help'|'facts'|'actions', HTMLElement> & {controls: ReturnType<typeof createControls>}} Parts around a drawing */
+
+/**
+ * Show the formula, help, facts, switches and actions of a figure.
+ * @param {Parts} parts
+ * @param {Partial<Figure>} figure
+ * @param {Handlers['onState']} onState
+ */
+function surround(parts, { formula = [], help = '', facts = [], actions = [], ...more }, onState) {
+  showFormula(parts.formula, formula);
+  parts.help.replaceChildren(...withSymbols(help));
+  parts.help.hidden = help === '';
+  parts.facts.replaceChildren(
+    ...facts.map(([term, value]) =>
+      element('div', {}, element('dt', {}, term), element('dd', {}, value)),
+    ),
+  );
+  parts.facts.hidden = facts.length === 0;
+  parts.facts.setAttribute('aria-live', more.grid?.move ? 'polite' : 'off');
+  parts.controls.show(more.controls ?? []);
+  showActions(parts.actions, actions, onState);
+}
+
+/** @param {HTMLElement} host @param {Term[]} lines */
+async function showFormula(host, lines) {
+  host.hidden = lines.length === 0;
+  host.replaceChildren();
+  if (lines.length === 0) return;
+  const { formulaLines } = await import('./formula.js');
+  if (!host.hidden) host.replaceChildren(...formulaLines(lines));
+}
+
+/**
+ * Show actions; an unchanged one keeps its button, and its focus.
+ * @param {HTMLElement} host
+ * @param {NonNullable<Figure['actions']>} offered
+ * @param {Handlers['onState']} onState
+ */
+function showActions(host, offered, onState) {
+  host.hidden = offered.length === 0;
+  while (host.children.length > offered.length) host.lastElementChild?.remove();
+  offered.forEach(({ label, patch = {}, href }, index) => {
+    let shown = host.children[index];
+    const fits = href ? shown?.getAttribute('href') === href : shown instanceof HTMLButtonElement;
+    if (!shown || !fits) {
+      const fresh = href ? element('a', { href, class: 'button' }) : button('', () => {});
+      if (shown) shown.replaceWith(fresh);
+      else host.append(fresh);
+      shown = fresh;
+    }
+    shown.textContent = label;
+    if (shown instanceof HTMLButtonElement) shown.onclick = () => onState(patch);
+  });
 }
 
 /** @param {Figure} figure @returns {figure is DrawnFigure} */

@@ -3,22 +3,13 @@
  * the answers to what the view requests.
  */
 
-import {
-  labelledHeads,
-  choosePlace,
-  findPlaces,
-  predictingSide,
-  describeRole,
-} from '../trace/attention.js';
-import { writeFinding } from '../rules/finding.js';
-import { capitalised } from '../words/lists.js';
-import { headToOpen, explainRow } from '../rules/head_insight.js';
-import { readEffects, isPredicting, predictionAsks } from '../rules/prediction.js';
+import { predictingSide } from '../trace/attention.js';
+import { readEffects, isPredicting } from '../rules/prediction.js';
 import { toggled } from '../trace/words.js';
 import { plotHeight, pageZoom, palette } from './dom.js';
-import { viewState, choosing, isQueryLookedAt, queryOf } from '../state/state.js';
-import { rowShift, rowShown } from '../state/written_rows.js';
+import { viewState, choosing, queryOf } from '../state/state.js';
 import { LONG_VIEW } from '../state/store.js';
+import { addressOf, hasNews, insight, lookAt, pageAsks, withPrevious } from './looking.js';
 import { createFinding } from './next_words.js';
 import { createSentence } from './sentence.js';
 import { createViewSection } from './view_section.js';
@@ -27,13 +18,13 @@ import { createModelMap, createViewList } from './model_map/model_map.js';
 
 /**
  * @import { Reader } from '../api/reader.js'
- * @import { Place, Side } from '../trace/attention.js'
+ * @import { Side } from '../trace/attention.js'
+ * @import { Answers, Look } from './looking.js'
  * @import { Part } from './model_map/parts.js'
  * @import { Ask, Trace } from '../trace/trace.js'
  * @import { Card } from '../trace/card.js'
  * @import { Kind, PageState, View } from '../plot/figure.js'
  * @import { Cell, Grid, PointedCell } from '../plot/grid.js'
- * @import { State } from '../state/state.js'
  * @import { Store } from '../state/store.js'
  */
 
@@ -47,205 +38,154 @@ const ONLY_LONG = 'The text is too long for this view. “Overview” shows its 
  * @property {(view: View, card: Card) => string} lackOf what of a model a view lacks, in a sentence
  */
 
-/**
- * @param {(id: string) => HTMLElement} byId
- * @param {Object} by
- * @param {Registry} by.registry
- * @param {Store} by.store
- * @param {Reader} by.reader
- * @param {(isWaiting: boolean) => void} by.onWaiting for answers to what the open view requests
- * @param {(message: string) => void} by.announce
- */
-export function createStage(byId, { registry, store, reader, onWaiting, announce }) {
-  const { views, loadView, viewsFor, lackOf } = registry;
-  const ids = views.map(({ id }) => id);
-  /** The views that were opened, by id. @type {Record<string, View>} */
-  const loaded = {};
-  /** @type {Pick<PageState, 'palette'|'height'|'cards'|'answers'|'isSaved'>} */
-  let frame = {
-    palette: palette(),
-    height: plotHeight(window.innerHeight),
-    isSaved: isSaved(),
-    cards: [],
-    answers: {},
-  };
-  /** The view and the trace to which the answers of the frame belong. @type {{view: string, trace: Trace|null}} */
-  let answered = { view: '', trace: null };
-  /** @type {Grid|null} */
-  let grid = null;
-  /** @type {PointedCell|null} */
-  let pointed = null;
-  /** True: the reader just opened the view, so it is brought into sight. */
-  let isNewView = false;
-  /** The trace of the first drawing that was made. @type {Trace|null} */
-  let drawn = null;
+/** @typedef {{registry: Registry, store: Store, reader: Reader, onWaiting: (isWaiting: boolean) => void, announce: (message: string) => void}} By `onWaiting`: for answers to what the open view requests */
 
-  const sections = Object.fromEntries(
-    views.map((view) => [
-      view.id,
-      createViewSection(view, {
-        onCell: point,
-        onChoose: choose,
-        onState: store.change,
-        onGoingOn: store.goOn,
-        onRedraw: show,
-        onDrawn,
-        announce,
-      }),
-    ]),
-  );
-  const sentence = createSentence(byId('sentence'), {
-    onChoose: (side, index) => {
-      if (reader.trace) store.change(choosing(reader.trace, side, index));
-    },
-    onPress: press,
-    onPoint: markSentence,
-  });
-  const finding = createFinding(byId('finding'), { onState: store.change, announce });
-  const parts = createParts(byId, {
-    viewsFor,
-    kindOf,
-    store,
-    reader,
-    onSame: (view) => sections[view].bringDrawing(),
-  });
-  byId('views').append(...ids.map((id) => sections[id].element));
+/** Draws the page; what it shows is computed by `looking.js`. */
+export class Stage {
+  /** The views that were opened, by id. @type {Record<string, View>} */
+  #loaded = {};
+  /** @type {Pick<PageState, 'palette'|'height'|'cards'|'answers'|'isSaved'>} */
+  #frame = frameNow([]);
+  /** The view and the trace to which the answers of the frame belong. @type {{view: string, trace: Trace|null}} */
+  #answered = { view: '', trace: null };
+  /** The first drawing of the open view. @type {Grid|null} */
+  grid = null;
+  /** @type {PointedCell|null} */
+  #pointed = null;
+  /** True: the reader just opened the view, so it is brought into sight. */
+  #isNewView = false;
+  /** The trace of the first drawing that was made. @type {Trace|null} */
+  #drawn = null;
+
+  /** @param {(id: string) => HTMLElement} byId @param {By} by */
+  constructor(byId, by) {
+    const { store, reader, registry, announce } = by;
+    this.by = by;
+    this.sections = Object.fromEntries(
+      registry.views.map((view) => [
+        view.id,
+        createViewSection(view, {
+          onCell: (cell, of, isKeyboard) => this.#point(cell, of, isKeyboard),
+          onChoose: (cell, of) => this.#choose(cell, of),
+          onState: store.change,
+          onGoingOn: store.goOn,
+          onRedraw: this.show,
+          onDrawn: () => this.#onDrawn(),
+          announce,
+        }),
+      ]),
+    );
+    this.sentence = createSentence(byId('sentence'), {
+      onChoose: (side, index) => {
+        if (reader.trace) store.change(choosing(reader.trace, side, index));
+      },
+      onPress: (side, index) => this.#press(side, index),
+      onPoint: () => this.#markSentence(),
+    });
+    this.cover = byId('sentence');
+    this.finding = createFinding(byId('finding'), { onState: store.change, announce });
+    this.parts = createParts(byId, {
+      viewsFor: registry.viewsFor,
+      kindOf: (view) => this.#kindOf(view),
+      store,
+      reader,
+      onSame: (view) => this.sections[view].bringDrawing(),
+    });
+    byId('views').append(...Object.values(this.sections).map(({ element }) => element));
+  }
 
   /** Return the kind of part that a view shows. @param {string} view @returns {Kind} */
-  function kindOf(view) {
-    return views.find(({ id }) => id === view)?.of ?? 'model';
+  #kindOf(view) {
+    return this.by.registry.views.find(({ id }) => id === view)?.of ?? 'model';
   }
 
-  /**
-   * Return the attention that a view of heads shows; null: no such view is open.
-   * @param {Trace} trace
-   */
-  function placeShown(trace) {
-    return kindOf(store.state.view) === 'head' ? choosePlace(store.state, trace) : null;
-  }
-
-  /**
-   * Return the state with the row that a head's view shows, if none was chosen: a mask, or a
-   * telling one.
-   * @param {Trace} trace
-   * @returns {State & Record<string, any>}
-   */
-  function looking(trace) {
-    const { state } = store;
-    const place = placeShown(trace);
-    if (!place || isQueryLookedAt(state, trace, place.rows)) return state;
-    const { query } = headToOpen(trace, place, state);
-    if (query === null) return state;
-    return { ...state, ...choosing(trace, place.rows, query + rowShift(trace, place, state)) };
-  }
-
-  /** Return the position whose prediction is told: the chosen one, or the last. @param {Trace} trace */
-  function positionOf(trace) {
-    if (!isPredicting(trace)) return -1;
-    const place = choosePlace(store.state, trace);
-    const side = predictingSide(trace);
-    return place?.rows === side
-      ? rowShown(trace, place, store.state)
-      : queryOf(store.state, trace, side);
-  }
-
-  /** Return the requests of the row of next words. @param {Trace} trace */
-  function pageAsks(trace) {
-    const state = looking(trace);
-    const place = choosePlace(state, trace);
-    const row = place ? rowShown(trace, place, state) : -1;
-    return predictionAsks(trace, state, { position: positionOf(trace), row });
-  }
-
-  /** Return the finding of the open view: of a head, the sentence on its chosen row. @param {Trace} trace */
-  function insight(trace) {
-    const place = placeShown(trace);
-    const { view, where, layer, head } = store.state;
-    if (!place) return writeFinding(trace, view, store.state);
-    const { attention_which: which = 'head', attention_what: what = 'weights' } = store.state;
-    const isOfHead = which === 'head' && what === 'weights';
-    if (!isOfHead || layer === null || head === null) return writeFinding(trace, view, store.state);
-    const row = rowShown(trace, place, looking(trace));
-    return [writeFinding(trace, view, store.state), explainRow(trace, { where, layer, head }, row)]
-      .filter(Boolean)
-      .join(' ');
+  /** Return what the open view looks at in a trace. @param {Trace} trace */
+  #look(trace) {
+    const { state } = this.by.store;
+    return lookAt(trace, state, this.#kindOf(state.view));
   }
 
   /** Draw the open view. */
-  function show() {
+  show = () => {
+    const { store, reader } = this.by;
     const { trace } = reader;
     const { view: id } = store.state;
     // A link may name no view; the state is normalized when its trace arrives.
-    if (!trace || !sections[id]) return;
-    for (const each of ids) {
-      sections[each].element.hidden = each !== id;
-      if (each !== id) sections[each].leave();
+    if (!trace || !this.sections[id]) return;
+    for (const [each, section] of Object.entries(this.sections)) {
+      section.element.hidden = each !== id;
+      if (each !== id) section.leave();
     }
-    frame = {
-      palette: palette(),
-      height: plotHeight(heightOfScreen()),
-      isSaved: isSaved(),
-      cards: reader.catalogue.models,
-      answers: answered.view === id && answered.trace === trace ? frame.answers : {},
-    };
-    answered = { view: id, trace };
-    const view = loaded[id];
-    grid = view ? draw(view, trace) : null;
-    if (!view) open(id);
-    const looked = looking(trace);
-    const position = positionOf(trace);
-    const page = { ...store.state, ...frame };
-    parts.show(trace, page, position < 0 ? queryOf(looked, trace) : position);
-    finding.show(trace, page, position);
+    const isSameView = this.#answered.view === id && this.#answered.trace === trace;
+    const answers = isSameView ? this.#frame.answers : {};
+    this.#frame = { ...frameNow(reader.catalogue.models), answers };
+    this.#answered = { view: id, trace };
+    const look = this.#look(trace);
+    const view = this.#loaded[id];
+    this.grid = view ? this.#draw(view, trace, look) : null;
+    if (!view) this.#open(id);
+    this.#surround(trace, look);
+    // Last, since what is above the view changes its height.
+    if (view && this.#isNewView) {
+      this.#isNewView = false;
+      this.sections[id].reveal(this.cover.offsetHeight);
+    }
+  };
+
+  /** Show what is around the view: map, finding and sentence. @param {Trace} trace @param {Look} look */
+  #surround(trace, { state: looked, place, position }) {
+    const { state } = this.by.store;
+    const { grid, sentence } = this;
+    const page = { ...state, ...this.#frame };
+    this.parts.show(trace, page, position < 0 ? queryOf(looked, trace) : position);
+    this.finding.show(trace, page, position);
     const side = grid?.sides?.rows ?? predictingSide(trace);
     sentence.choose(side, grid?.query === undefined ? queryOf(looked, trace, side) : grid.query);
     sentence.follow(grid?.parts ?? {});
-    const said = insight(trace);
+    const said = insight(trace, state, { state: looked, place });
     sentence.explain(said);
-    finding.explain(said, addressOf(trace, store.state, placeShown(trace)));
-    markSentence();
-    // Last, since what is above the view changes its height.
-    if (view && isNewView) {
-      isNewView = false;
-      sections[id].reveal(byId('sentence').offsetHeight);
-    }
+    this.finding.explain(said, addressOf(trace, state, place));
+    this.#markSentence();
   }
 
   /**
    * Draw a view, or say what the model or the length of the text denies it.
    * @param {View} view
    * @param {Trace} trace
+   * @param {Look} look
    * @returns {Grid|null}
    */
-  function draw(view, trace) {
-    frame.answers = answersFor(view, trace);
+  #draw(view, trace, look) {
+    const { card } = this.by.reader;
+    this.#frame.answers = this.#answersFor(view, trace, look);
     const isTooFar = Boolean(trace.resolution) && view.id !== LONG_VIEW;
-    const { card } = reader;
-    const lack = isTooFar ? ONLY_LONG : card?.sites ? lackOf(view, card) : '';
-    if (!lack) return sections[view.id].show(view, trace, { ...looking(trace), ...frame });
-    sections[view.id].lacks(lack);
+    const lack = isTooFar ? ONLY_LONG : card?.sites ? this.by.registry.lackOf(view, card) : '';
+    const section = this.sections[view.id];
+    if (!lack) return section.show(view, trace, { ...look.state, ...this.#frame });
+    section.lacks(lack);
     return null;
   }
 
   /** After the first drawing of a trace, the row of next words is asked for. */
-  function onDrawn() {
-    if (drawn === reader.trace) return;
-    drawn = reader.trace;
-    show();
+  #onDrawn() {
+    const { trace } = this.by.reader;
+    if (this.#drawn === trace) return;
+    this.#drawn = trace;
+    this.show();
   }
 
   /** Load a view, and draw it if it is still the open one. @param {string} id */
-  async function open(id) {
-    await load(id);
-    if (loaded[id] && store.state.view === id) show();
+  async #open(id) {
+    await this.load(id);
+    if (this.#loaded[id] && this.by.store.state.view === id) this.show();
   }
 
   /** @param {string} id */
-  async function load(id) {
+  async load(id) {
     try {
-      loaded[id] ??= await loadView(id);
+      this.#loaded[id] ??= await this.by.registry.loadView(id);
     } catch (error) {
-      sections[id].fail(error);
+      this.sections[id].fail(error);
     }
   }
 
@@ -253,42 +193,23 @@ export function createStage(byId, { registry, store, reader, onWaiting, announce
    * Return the other answers of the open view; the page shows that they are pending.
    * @param {View} view
    * @param {Trace} trace
+   * @param {Look} look
    */
-  function answersFor(view, trace) {
-    const before = frame.answers;
+  #answersFor(view, trace, look) {
+    const { reader, onWaiting } = this.by;
+    const before = this.#frame.answers;
     // The row of next words comes after the first drawing.
-    const ofPage = drawn === trace ? pageAsks(trace) : {};
-    const asks = () => ({ ...asksOf(view, trace), ...ofPage });
-    let answers = reader.answersTo(asks());
-    // Until an answer is here, a drawing may show the one to the last settings.
-    for (const [name, answer] of Object.entries(answers)) {
-      const last = before[name]?.trace ?? before[name]?.previous;
-      if (answer.isWaiting && last) answers[name] = { ...answer, previous: last };
-    }
+    const ofPage = this.#drawn === trace ? pageAsks(trace, look) : {};
+    /** @param {Answers} answers */
+    const asked = (answers) => ({
+      ...asksOf(view, trace, { ...look.state, ...this.#frame, answers }),
+      ...ofPage,
+    });
+    let answers = withPrevious(reader.answersTo(asked(before)), before);
     // An answer may lead to more requests, as a map leads to its tiles.
-    if (
-      Object.entries(answers).some(([name, { trace: now }]) => now && now !== before[name]?.trace)
-    ) {
-      frame.answers = answers;
-      answers = reader.answersTo(asks());
-    }
+    if (hasNews(answers, before)) answers = reader.answersTo(asked(answers));
     onWaiting(Object.entries(answers).some(([name, of]) => of.isWaiting && !(name in ofPage)));
     return answers;
-  }
-
-  /**
-   * A view that throws here reports it in its own place: its figure lacks an answer.
-   * @param {View} view
-   * @param {Trace} trace
-   * @returns {Record<string, Ask>}
-   */
-  function asksOf(view, trace) {
-    try {
-      return view.asks?.(trace, viewState({ ...looking(trace), ...frame })) ?? {};
-    } catch (error) {
-      console.warn(error);
-      return {};
-    }
   }
 
   /**
@@ -296,7 +217,8 @@ export function createStage(byId, { registry, store, reader, onWaiting, announce
    * @param {Side} side
    * @param {number} index
    */
-  function press(side, index) {
+  #press(side, index) {
+    const { store, reader } = this.by;
     const { trace } = reader;
     if (!trace || trace.text !== store.state.text) return; // the results are of another text
     const isMasking = trace.card?.has_mask && !isSaved();
@@ -305,9 +227,9 @@ export function createStage(byId, { registry, store, reader, onWaiting, announce
   }
 
   /** @param {Cell} cell @param {Grid} of */
-  function choose({ row, column }, of) {
-    store.change(of.choose?.(row, column) ?? {});
-    announce(`Chosen: ${of.describe(row, column)}`);
+  #choose({ row, column }, of) {
+    this.by.store.change(of.choose?.(row, column) ?? {});
+    this.by.announce(`Chosen: ${of.describe(row, column)}`);
   }
 
   /**
@@ -316,63 +238,61 @@ export function createStage(byId, { registry, store, reader, onWaiting, announce
    * @param {Grid} of
    * @param {boolean} isKeyboard
    */
-  function point(cell, of, isKeyboard) {
-    pointed = cell && { cell, grid: of };
-    markSentence();
-    if (cell && isKeyboard) announce(of.describe(cell.row, cell.column));
+  #point(cell, of, isKeyboard) {
+    this.#pointed = cell && { cell, grid: of };
+    this.#markSentence();
+    if (cell && isKeyboard) this.by.announce(of.describe(cell.row, cell.column));
   }
 
-  function markSentence() {
-    sentence.mark(grid, pointed, frame.palette);
+  #markSentence() {
+    this.sentence.mark(this.grid, this.#pointed, this.#frame.palette);
   }
 
-  return {
-    show,
-    load,
+  /** Show a trace that arrived. @param {Trace} trace */
+  take(trace) {
+    this.#pointed = null;
+    this.grid = null;
+    this.sentence.show(trace);
+    this.show();
+  }
 
-    /** Return the grid of the first drawing of the open view. */
-    get grid() {
-      return grid;
-    },
+  /** Turn to another view. @param {boolean} isRevealed it is to be brought into sight */
+  turn(isRevealed) {
+    this.#pointed = null;
+    this.#isNewView = isRevealed;
+  }
 
-    /** Show a trace that arrived. @param {Trace} trace */
-    take(trace) {
-      pointed = null;
-      grid = null;
-      sentence.show(trace);
-      show();
-    },
+  /** Cancel the pending requests of the views, or of one of them. @param {string[]} [left] */
+  leave(left = Object.keys(this.sections)) {
+    for (const id of left) this.sections[id]?.leave();
+  }
+}
 
-    /** Turn to another view. @param {boolean} isRevealed it is to be brought into sight */
-    turn(isRevealed) {
-      pointed = null;
-      isNewView = isRevealed;
-    },
+/** @param {Card[]} cards of all models */
+function frameNow(cards) {
+  const height = plotHeight(heightOfScreen());
+  return { palette: palette(), height, isSaved: isSaved(), cards, answers: {} };
+}
 
-    /** Cancel the pending requests of the views, or of one of them. @param {string[]} [left] */
-    leave(left = ids) {
-      for (const id of left) sections[id]?.leave();
-    },
-  };
+/**
+ * A view that throws here reports it in its own place: its figure lacks an answer.
+ * @param {View} view
+ * @param {Trace} trace
+ * @param {PageState} page
+ * @returns {Record<string, Ask>}
+ */
+function asksOf(view, trace, page) {
+  try {
+    return view.asks?.(trace, viewState(page)) ?? {};
+  } catch (error) {
+    console.warn(error);
+    return {};
+  }
 }
 
 /** Return true in a saved page, which no server answers. */
 function isSaved() {
   return document.body.classList.contains('is-saved');
-}
-
-/**
- * Return the address of the chosen head, and what it is for.
- * @param {Trace} trace
- * @param {State} state
- * @param {Place|null} place
- */
-function addressOf(trace, { layer, head }, place) {
-  if (!place || layer === null || head === null) return '';
-  const where = findPlaces(trace).length > 1 ? `${place.name}, ` : '';
-  const labelled = labelledHeads(trace, place)[layer]?.heads[head];
-  const role = labelled ? describeRole(labelled) : '';
-  return capitalised(`${where}layer ${layer}, head ${head}${role && `: ${role}`}`);
 }
 
 /** Return pixels of the page on one screen; while it is presented, tokens and the bar take some. */

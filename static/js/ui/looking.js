@@ -1,0 +1,116 @@
+/**
+ * What the page looks at: the row of a head, the position whose prediction is told, the requests and
+ * sentences that follow from them. Pure: the stage draws it.
+ */
+
+import { labelledHeads, choosePlace, findPlaces, predictingSide, describeRole } from '../trace/attention.js';
+import { writeFinding } from '../rules/finding.js';
+import { headToOpen, explainRow } from '../rules/head_insight.js';
+import { isPredicting, predictionAsks } from '../rules/prediction.js';
+import { choosing, isQueryLookedAt, queryOf } from '../state/state.js';
+import { rowShift, rowShown } from '../state/written_rows.js';
+import { capitalised } from '../words/lists.js';
+
+/**
+ * @import { Place } from '../trace/attention.js'
+ * @import { Trace } from '../trace/trace.js'
+ * @import { Kind, PageState } from '../plot/figure.js'
+ * @import { State } from '../state/state.js'
+ */
+
+/** @typedef {PageState['answers']} Answers */
+/** @typedef {State & Record<string, any>} Looked */
+
+/**
+ * @typedef {Object} Look
+ * @property {Looked} state with the row that a head's view shows, if none was chosen: a mask, or a telling one
+ * @property {Place|null} place the attention that a view of heads shows; null: no such view is open
+ * @property {number} position whose prediction is told: the chosen one, or the last; −1: nothing is predicted
+ */
+
+/**
+ * @param {Trace} trace
+ * @param {Looked} state
+ * @param {Kind} kind of part that the open view shows
+ * @returns {Look}
+ */
+export function lookAt(trace, state, kind) {
+  const place = kind === 'head' ? choosePlace(state, trace) : null;
+  return { state: looking(trace, state, place), place, position: positionOf(trace, state) };
+}
+
+/** @param {Trace} trace @param {Looked} state @param {Place|null} place @returns {Looked} */
+function looking(trace, state, place) {
+  if (!place || isQueryLookedAt(state, trace, place.rows)) return state;
+  const { query } = headToOpen(trace, place, state);
+  if (query === null) return state;
+  return { ...state, ...choosing(trace, place.rows, query + rowShift(trace, place, state)) };
+}
+
+/** @param {Trace} trace @param {Looked} state */
+function positionOf(trace, state) {
+  if (!isPredicting(trace)) return -1;
+  const place = choosePlace(state, trace);
+  const side = predictingSide(trace);
+  return place?.rows === side ? rowShown(trace, place, state) : queryOf(state, trace, side);
+}
+
+/** Return the requests of the row of next words. @param {Trace} trace @param {Look} look */
+export function pageAsks(trace, { state, position }) {
+  const place = choosePlace(state, trace);
+  const row = place ? rowShown(trace, place, state) : -1;
+  return predictionAsks(trace, state, { position, row });
+}
+
+/**
+ * Return the finding of the open view: of a head, the sentence on its chosen row.
+ * @param {Trace} trace
+ * @param {Looked} state as it was chosen
+ * @param {Pick<Look, 'state'|'place'>} look
+ */
+export function insight(trace, state, { state: looked, place }) {
+  const { view, where, layer, head } = state;
+  const { attention_which: which = 'head', attention_what: what = 'weights' } = state;
+  const said = writeFinding(trace, view, state);
+  const isOfHead = place && which === 'head' && what === 'weights';
+  if (!isOfHead || layer === null || head === null) return said;
+  const row = rowShown(trace, place, looked);
+  return [said, explainRow(trace, { where, layer, head }, row)].filter(Boolean).join(' ');
+}
+
+/**
+ * Return the address of the chosen head, and what it is for.
+ * @param {Trace} trace
+ * @param {Pick<State, 'layer'|'head'>} state
+ * @param {Place|null} place
+ */
+export function addressOf(trace, { layer, head }, place) {
+  if (!place || layer === null || head === null) return '';
+  const where = findPlaces(trace).length > 1 ? `${place.name}, ` : '';
+  const labelled = labelledHeads(trace, place)[layer]?.heads[head];
+  const role = labelled ? describeRole(labelled) : '';
+  return capitalised(`${where}layer ${layer}, head ${head}${role && `: ${role}`}`);
+}
+
+/**
+ * Return answers of which those that are awaited hold the one to the last settings, which a drawing
+ * may show until then.
+ * @param {Answers} answers
+ * @param {Answers} before
+ * @returns {Answers}
+ */
+export function withPrevious(answers, before) {
+  return Object.fromEntries(
+    Object.entries(answers).map(([name, answer]) => {
+      const last = before[name]?.trace ?? before[name]?.previous;
+      return [name, answer.isWaiting && last ? { ...answer, previous: last } : answer];
+    }),
+  );
+}
+
+/** Return true if an answer arrived. @param {Answers} answers @param {Answers} before */
+export function hasNews(answers, before) {
+  return Object.entries(answers).some(
+    ([name, { trace }]) => trace && trace !== before[name]?.trace,
+  );
+}

@@ -1,0 +1,68 @@
+/** What the page looks at. */
+
+import { deepEqual, equal, match, ok } from 'node:assert/strict';
+import { test } from 'node:test';
+import { FRAME, headLabels, sampleTrace } from '../sample.js';
+import {
+  addressOf,
+  hasNews,
+  insight,
+  lookAt,
+  pageAsks,
+  withPrevious,
+} from '../../../static/js/ui/looking.js';
+
+const plain = sampleTrace();
+const labels = headLabels({
+  'decoder.layers.0.self_attention': [
+    { label: 'previous', scores: { previous: 0.8 } },
+    { label: 'mixed' },
+  ],
+  'decoder.layers.1.self_attention': [{ label: 'mixed' }, { label: 'mixed' }],
+});
+const TRACE = { ...plain, analyses: { ...plain.analyses, head_labels: labels } };
+const STATE = { ...FRAME, layer: 0, head: 0, view: 'attention' };
+
+test('a view of heads opens a row, unless one is chosen, and other views none', () => {
+  const { state, place } = lookAt(TRACE, STATE, 'head');
+  ok(place && state.query !== null);
+  deepEqual(lookAt(TRACE, { ...STATE, query: 1 }, 'head').state.query, 1);
+  deepEqual(lookAt(TRACE, STATE, 'model'), { state: STATE, place: null, position: 4 });
+});
+
+test('the prediction of the chosen position is asked for', () => {
+  const look = lookAt(TRACE, { ...STATE, query: 2 }, 'head');
+  equal(look.position, 2);
+  const card = { ...TRACE.card, analyses: ['logit_attribution'] };
+  const { next_why: why } = pageAsks({ ...TRACE, card }, look);
+  deepEqual(why.logit_difference, { position: 2 });
+  const silent = { ...TRACE, analyses: {} };
+  equal(lookAt(silent, STATE, 'head').position, -1);
+});
+
+test('a sentence on the row of a head is added to the finding, of weights alone', () => {
+  const look = lookAt(TRACE, { ...STATE, query: 2 }, 'head');
+  const said = insight(TRACE, STATE, look);
+  const other = insight(TRACE, { ...STATE, attention_what: 'scores' }, look);
+  ok(said.length > other.length && said.startsWith(other));
+  equal(insight(TRACE, { ...STATE, head: null }, look), other);
+});
+
+test('a head has an address', () => {
+  const { place } = lookAt(TRACE, STATE, 'head');
+  match(addressOf(TRACE, STATE, place), /^Layer 0, head 0/);
+  equal(addressOf(TRACE, STATE, null), '');
+  equal(addressOf(TRACE, { layer: 0, head: null }, place), '');
+});
+
+test('until an answer is here, the one before is shown', () => {
+  const [old, older] = [{ text: 'old' }, { text: 'older' }];
+  const waiting = { trace: null, isWaiting: true };
+  const before = { a: { trace: old }, b: { trace: null, previous: older }, c: { trace: null } };
+  const { a, b, c } = withPrevious({ a: waiting, b: waiting, c: waiting }, before);
+  deepEqual([a.previous, b.previous, c.previous], [old, older, undefined]);
+  const here = { a: { trace: older } };
+  deepEqual(withPrevious(here, before), here);
+  ok(hasNews(here, before) && !hasNews({ a: { trace: old } }, before));
+  ok(!hasNews({ a: waiting }, before));
+});
