@@ -198,6 +198,50 @@ function isBusy({ isWriting, isReading, steps }) {
 }
 
 /**
+ * Return what was written since a length of the text, in words; '': nothing.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {Pick<Writing, 'steps'|'most'>} writing
+ * @param {number} length
+ */
+export function writtenInWords(trace, state, { steps, most }, length) {
+  const count = steps.length - length;
+  const last = steps.at(-1);
+  if (!last || count <= 0) return '';
+  const said = count === 1 ? inWords(last) : `${counted(count, 'token')} written`;
+  return `${said}. ${whyOver(trace, steps, most, state.generate_stop)}`.trim();
+}
+
+/**
+ * Build the buttons, the status and the text.
+ * @param {Record<'write'|'run'|'back'|'over'|'again', () => void> & {choose: (index: number) => void}} acts
+ */
+function createParts({ write, run, back, over, again, choose }) {
+  /** @param {string} label @param {() => void} act @returns {HTMLButtonElement} */
+  const unlessOff = (label, act) => {
+    const made = button(label, () => {
+      if (made.getAttribute('aria-disabled') !== 'true') act();
+    });
+    return made;
+  };
+  const list = element('div', { class: 'chips is-prose' });
+  const handlers = { onChoose: choose, onPress: choose, onPoint: () => {} };
+  return {
+    step: unlessOff('Step', write),
+    run: unlessOff('Run', run),
+    back: unlessOff('Step back', back),
+    over: unlessOff('Start over', over),
+    again: unlessOff('Try again', again),
+    status: element('p', { class: 'generation-status' }),
+    problem: element('div', { class: 'generation-problem', role: 'alert', hidden: true }),
+    list,
+    chips: createChips(list, 'The text and its continuation', handlers),
+  };
+}
+
+/** @typedef {ReturnType<typeof createParts>} Parts */
+
+/**
  * Turn a button on or off; a button that is off keeps the focus.
  * @param {HTMLButtonElement} button
  * @param {boolean} isOn
@@ -206,9 +250,67 @@ function turn(button, isOn) {
   button.setAttribute('aria-disabled', String(!isOn));
 }
 
-/** @param {HTMLButtonElement} button */
-function isOff(button) {
-  return button.getAttribute('aria-disabled') === 'true';
+/** @param {Parts} parts @param {Trace} trace @param {ViewState} state @param {Writing} writing */
+function draw(parts, trace, state, writing) {
+  const { steps, most } = writing;
+  const isStoppable = isBusy(writing);
+  const ending = whyOver(trace, steps, most, state.generate_stop);
+  parts.run.textContent = isStoppable ? 'Stop' : 'Run';
+  turn(parts.run, isStoppable || ending === '');
+  turn(parts.step, !isStoppable && ending === '');
+  for (const way of [parts.back, parts.over])
+    turn(way, !isStoppable && state.generate_path.length > 0);
+  parts.status.textContent = statusOf(trace, writing, state.generate_stop);
+  showProblem(parts, problemIn(writing));
+  parts.chips.show(tokensWith(trace, steps), trace.text);
+  mark(parts, trace, state, followedSteps(writing, state));
+  if (writing.isWriting) parts.list.scrollTop = parts.list.scrollHeight;
+}
+
+/**
+ * Tint the text by the row that led to the chosen token.
+ * @param {Parts} parts
+ * @param {Trace} trace
+ * @param {ViewState} state
+ * @param {Step[]} steps
+ */
+function mark({ list, chips }, { tokens: { length } }, state, steps) {
+  const chosen = chosenStep(state, steps);
+  list
+    .querySelectorAll('.chip')
+    .forEach((node, index) => node.classList.toggle('is-written', index >= length));
+  chips.choose(chosen < 0 ? null : length + chosen);
+  if (chosen < 0) {
+    chips.tint(null);
+    return;
+  }
+  const row = rowOfStep(steps[chosen], state.layer, state.head);
+  const ceiling = state.range === 'head' && row ? Math.max(...row) : 1;
+  chips.mark({ query: length + chosen - 1 });
+  chips.tint(row, sequential(state.palette.theme), ceiling);
+}
+
+/**
+ * Return what went wrong, in words, and whether it can be tried again.
+ * @param {Pick<Writing, 'problem'|'isCancelled'>} writing
+ */
+export function problemIn({ problem, isCancelled }) {
+  if (isCancelled) return { message: STOPPED, isForAgain: true };
+  if (!problem) return { message: '', isForAgain: false };
+  const isForAgain = isWorthRetrying(problem);
+  const way = isForAgain ? advice(problem) : 'Start over or change the text.';
+  return { message: `${problem.title}. ${asSentence(problem.detail)} ${way}`, isForAgain };
+}
+
+/** @param {Parts} parts @param {ReturnType<typeof problemIn>} told */
+function showProblem({ problem, again }, { message, isForAgain }) {
+  problem.hidden = message === '';
+  if (problem.dataset.message === message) return;
+  problem.dataset.message = message;
+  problem.replaceChildren(
+    ...(message ? [element('p', {}, message)] : []),
+    ...(isForAgain ? [again] : []),
+  );
 }
 
 /** @param {Pick<Handlers, 'onState'|'onGoingOn'|'onRedraw'|'announce'>} handlers */
@@ -226,54 +328,37 @@ export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
     stream: streamGeneration,
     onChange,
     onReplay: () => {
-      status.textContent = statusOf(trace, writer.state(), state.generate_stop);
+      parts.status.textContent = statusOf(trace, writer.state(), state.generate_stop);
     },
   });
-  /** @param {string} label @param {() => void} act @returns {HTMLButtonElement} */
-  const unlessOff = (label, act) => {
-    const made = button(label, () => {
-      if (!isOff(made)) act();
-    });
-    return made;
-  };
-  const step = unlessOff('Step', () => write(1));
-  const run = unlessOff('Run', () =>
-    isBusy(writer.state()) ? stop() : write(trace.card?.max_tokens ?? 0),
-  );
-  const back = unlessOff('Step back', () => go(state.generate_path.slice(0, -1)));
-  const over = unlessOff('Start over', () => go([]));
-  const again = unlessOff('Try again', () => (asked > 0 ? write(asked) : writer.retry()));
-  const status = element('p', { class: 'generation-status' });
-  const problem = element('div', { class: 'generation-problem', role: 'alert', hidden: true });
-  const chipList = element('div', { class: 'chips is-prose' });
-  const chips = createChips(chipList, 'The text and its continuation', {
-    onChoose: choose,
-    onPress: choose,
-    onPoint: () => {},
+  const parts = createParts({
+    write: () => write(1),
+    run: () => (isBusy(writer.state()) ? stop() : write(trace.card?.max_tokens ?? 0)),
+    back: () => go(state.generate_path.slice(0, -1)),
+    over: () => go([]),
+    again: () => (asked > 0 ? write(asked) : writer.retry()),
+    /** Show the step of a written token; the tokens of the text itself have none. */
+    choose(index) {
+      const number = index - trace.tokens.length;
+      if (number >= 0) onState({ generate_step: number });
+    },
   });
+  const { run, step, back, over, status, problem, list } = parts;
   const block = element(
     'section',
     { class: 'generation', 'aria-label': 'Generated text' },
     element('div', { class: 'generation-buttons' }, run, step, back, over, status),
     problem,
-    chipList,
+    list,
   );
-
-  /**
-   * Show the step of a written token; the tokens of the text itself have none.
-   * @param {number} index
-   */
-  function choose(index) {
-    const number = index - trace.tokens.length;
-    if (number >= 0) onState({ generate_step: number });
-  }
+  const drawNow = () => draw(parts, trace, state, writer.state());
 
   /** @param {number} count */
   function write(count) {
     asked = count;
     begun = { length: state.generate_path.length, isNew: true };
     writer.write(count);
-    draw();
+    drawNow();
   }
 
   /** @param {number[]} path */
@@ -298,14 +383,17 @@ export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
       finish();
       return;
     }
-    draw();
+    drawNow();
     if (timer === 0) timer = setTimeout(follow, begun?.isNew ? 0 : paceAfter(took));
   }
 
+  /** Said once, when it is over: a token that is read out while the next one comes is of no use. */
   function finish() {
     if (timer !== 0) follow();
     else onRedraw();
-    tell();
+    const words = begun && writtenInWords(trace, state, writer.state(), begun.length);
+    begun = null;
+    if (words) announce(words);
   }
 
   /** The first token of a run is a step in the history; what follows belongs to it. */
@@ -323,73 +411,6 @@ export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
     });
   }
 
-  /** Said once, when it is over: a token that is read out while the next one comes is of no use. */
-  function tell() {
-    if (!begun) return;
-    const { steps, most } = writer.state();
-    const count = steps.length - begun.length;
-    const last = steps.at(-1);
-    begun = null;
-    if (last && count > 0)
-      announce(
-        `${count === 1 ? inWords(last) : `${counted(count, 'token')} written`}. ${whyOver(trace, steps, most, state.generate_stop)}`.trim(),
-      );
-  }
-
-  function draw() {
-    const writing = writer.state();
-    const { steps, most } = writing;
-    const isStoppable = isBusy(writing);
-    const ending = whyOver(trace, steps, most, state.generate_stop);
-    const tokens = tokensWith(trace, steps);
-    run.textContent = isStoppable ? 'Stop' : 'Run';
-    turn(run, isStoppable || ending === '');
-    turn(step, !isStoppable && ending === '');
-    for (const way of [back, over]) turn(way, !isStoppable && state.generate_path.length > 0);
-    status.textContent = statusOf(trace, writing, state.generate_stop);
-    showProblem(writing);
-    chips.show(tokens, trace.text);
-    mark(followedSteps(writing, state));
-    if (writing.isWriting) chipList.scrollTop = chipList.scrollHeight;
-  }
-
-  /** Tint the text by the row that led to the chosen token. @param {Step[]} steps */
-  function mark(steps) {
-    const chosen = chosenStep(state, steps);
-    chipList
-      .querySelectorAll('.chip')
-      .forEach((node, index) => node.classList.toggle('is-written', index >= trace.tokens.length));
-    if (chosen < 0) {
-      chips.choose(null);
-      chips.tint(null);
-      return;
-    }
-    const row = rowOfStep(steps[chosen], state.layer, state.head);
-    chips.choose(trace.tokens.length + chosen);
-    chips.mark({ query: trace.tokens.length + chosen - 1 });
-    chips.tint(
-      row,
-      sequential(state.palette.theme),
-      state.range === 'head' && row ? Math.max(...row) : 1,
-    );
-  }
-
-  /** @param {Writing} writing */
-  function showProblem({ problem: failure, isCancelled }) {
-    const message = isCancelled
-      ? STOPPED
-      : failure
-        ? `${failure.title}. ${asSentence(failure.detail)} ${isWorthRetrying(failure) ? advice(failure) : 'Start over or change the text.'}`
-        : '';
-    problem.hidden = message === '';
-    if (problem.dataset.message === message) return;
-    problem.dataset.message = message;
-    problem.replaceChildren(
-      ...(message ? [element('p', {}, message)] : []),
-      ...(isCancelled || (failure && isWorthRetrying(failure)) ? [again] : []),
-    );
-  }
-
   return {
     element: block,
 
@@ -403,7 +424,7 @@ export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
         return;
       }
       writer.want(subjectOf(trace, state), state.generate_path);
-      draw();
+      drawNow();
     },
 
     state() {

@@ -5,14 +5,17 @@
 
 import { boxOf, cellAt, createRenderer, hasMouse, isZoomable } from '../plot/renderer.js';
 import { element, palette } from './dom.js';
-import { cellsOf, unionOf } from './plot_cells.js';
+import { boxOfTokens, createMarks } from './plot_marks.js';
 
 /**
  * @import { DrawnFigure } from '../plot/figure.js'
- * @import { Box, Cell, Grid, Highlight } from '../plot/grid.js'
- * @import { Area, Pixels } from '../plot/renderer.js'
+ * @import { Box, Cell, Grid } from '../plot/grid.js'
+ * @import { Pixels } from '../plot/renderer.js'
  * @import { Patch } from '../state/state.js'
  */
+
+/** @typedef {{clientX: number, clientY: number}} At a place of the window */
+/** @typedef {ReturnType<typeof createRenderer>} Renderer */
 
 /** Pixels a press may stray and still be a click: a fingertip rolls. */
 /** @type {Record<string, number>} */
@@ -20,12 +23,10 @@ const SLOP = { mouse: 4, pen: 6, touch: 12 };
 /**
  * The cells of each drawing on the page: where one is, which is at the pointer or at the keyboard's
  * cursor, what one says, and which tokens and labels it has. Bars are boxes with their labels.
- * @type {WeakMap<Element, {at: (event: {clientX: number, clientY: number}) => Cell|null, current: () => Cell|null, box: (cell: Cell) => Pixels|null, describe: (cell: Cell) => string, meaning: (cell: Cell) => CellMeaning|null, boxOfTokens: (tokens: {query: number|null, key: number|null}) => Pixels|null}>}
+ * @type {WeakMap<Element, {at: (event: At) => Cell|null, current: () => Cell|null, box: (cell: Cell) => Pixels|null, describe: (cell: Cell) => string, meaning: (cell: Cell) => CellMeaning|null, boxOfTokens: (tokens: {query: number|null, key: number|null}) => Pixels|null}>}
  */
 export const CELLS = new WeakMap();
 /** @typedef {{query?: number|number[], key?: number|number[], labels: string[]}} CellMeaning its tokens, and the labels of its row and column */
-
-const MARKS = ['chosen', 'picked', 'row', 'column', 'cell'];
 
 let count = 0;
 
@@ -35,7 +36,7 @@ let count = 0;
  * @param {(cell: Cell, grid: Grid) => void} handlers.onChoose
  * @param {(patch: Patch) => void} [handlers.onGoingOn] a key or the wheel moves what is shown
  */
-export function createPlot({ onCell, onChoose, onGoingOn }) {
+export function createPlot({ onCell, onChoose, onGoingOn = () => {} }) {
   count += 1;
   const hint = element('p', { class: 'plot-hint', id: `plot-hint-${count}` });
   const note = element('p', { class: 'plot-note' });
@@ -45,67 +46,26 @@ export function createPlot({ onCell, onChoose, onGoingOn }) {
     { class: 'plot-drawing' },
     element('p', { class: 'plot-waiting' }, 'Drawing…'),
   );
-  const marks = Object.fromEntries(
-    MARKS.map((name) => [name, element('div', { class: `plot-mark is-${name}` })]),
-  );
-  const highlight = createHighlight();
-  const tip = element('div', { class: 'tip', 'aria-hidden': 'true' });
+  const marks = createMarks();
   const plot = element(
     'div',
     { class: 'plot', role: 'application', tabindex: 0, 'aria-describedby': hint.id },
     drawing,
-    highlight.element,
-    ...Object.values(marks),
-    tip,
+    ...marks.elements,
   );
   /** @type {DrawnFigure|null} */
   let figure = null;
   /** @type {Cell|null} */
   let cell = null;
-  /** @type {{clientX: number, clientY: number}|null} */
-  let pressed = null;
-  /** @type {ReturnType<typeof import('./pan_zoom.js').createPanZoom>|null} */
-  let panZoom = null;
-
-  /** @type {ReturnType<typeof import('./pan_zoom.js').createZoom>|null} */
-  let zoom = null;
   const renderer = createRenderer(drawing, {
     onMoved: showMarks,
-    onZoom: (box) =>
-      figure && zoom?.show({ across: figure.grid.columns, down: figure.grid.rows }, box),
+    onZoom: (box) => figure && moving.zoomed(figure.grid, box),
   });
+  const moving = createMoving(plot, renderer, { onMoved: showMarks, onGoingOn });
 
-  /** @param {Grid} grid */
-  async function letMove(grid) {
-    const isLarge = isZoomable(grid);
-    if (!grid.pan && !panZoom && !isLarge && !zoom) return;
-    const { createPanZoom, createZoom } = await import('./pan_zoom.js');
-    const whole = { across: grid.columns, down: grid.rows };
-    /** @param {Box|null} box */
-    const onBox = async (box) => {
-      await renderer.show(box);
-      showMarks();
-      zoom?.show(whole, box);
-    };
-    if (isLarge) zoom ??= createZoom(plot, { area: renderer.area, onBox });
-    zoom?.show(isLarge ? whole : null, renderer.shown());
-    if (!grid.pan && !panZoom) return;
-    panZoom ??= createPanZoom(plot, {
-      area: renderer.area,
-      onMoved: (patch) => onGoingOn?.(patch),
-    });
-    panZoom.show(figure?.grid.pan);
-  }
-
-  /** @param {{clientX: number, clientY: number}} event @param {Grid} grid */
-  function cellUnder(event, grid) {
+  function showMarks() {
     const area = renderer.area();
-    if (!area) return null;
-    const box = drawing.getBoundingClientRect();
-    const zoom = box.width / drawing.offsetWidth || 1;
-    const x = ((event.clientX - box.left) / zoom - area.left) / area.width;
-    const y = ((event.clientY - box.top) / zoom - area.top) / area.height;
-    return cellAt(x, y, area, grid);
+    if (figure && area) marks.show(figure.grid, cell, area);
   }
 
   /** @param {Cell|null} to */
@@ -116,111 +76,42 @@ export function createPlot({ onCell, onChoose, onGoingOn }) {
     if (figure) onCell(cell, figure.grid, isKeyboard);
   }
 
-  function showMarks() {
-    const area = renderer.area();
-    if (!figure || !area) return;
-    const { grid } = figure;
-    /** @param {number|undefined} rows @param {number|undefined} columns */
-    const at = (rows, columns) => boxOf(rows, columns, area, grid);
-    const hasSides = grid.columns > 1 && Boolean(!grid.geometry || grid.geometry.highlight);
-    highlight.show(cell && grid.geometry?.highlight?.(cell), area);
-    place(marks.chosen, grid.chosen && at(grid.chosen.row, grid.chosen.column));
-    place(marks.picked, grid.picked && at(grid.picked.row, grid.picked.column));
-    place(marks.row, cell && hasSides ? at(cell.row, undefined) : null);
-    place(marks.column, cell && hasSides ? at(undefined, cell.column) : null);
-    place(marks.cell, cell && at(cell.row, cell.column));
-    showTip(tip, cell && grid.tip(cell.row, cell.column), cell && at(cell.row, cell.column), plot);
-  }
+  /** @param {At} event */
+  const cellUnder = (event) => figure && cellOver(event, drawing, renderer, figure.grid);
 
   function choose() {
     if (cell && figure?.grid.choose) onChoose(cell, figure.grid);
   }
 
-  CELLS.set(plot, {
-    at: (event) => figure && cellUnder(event, figure.grid),
-    current: () => cell,
-    box(of) {
-      const area = renderer.area();
-      const box = figure && area && boxOf(of.row, of.column, area, figure.grid);
-      const isBar = figure && figure.grid.columns < 2 && !figure.grid.geometry;
-      return box && isBar ? { ...box, left: 0, width: plot.clientWidth } : box;
-    },
-    describe: (of) => figure?.grid.describe(of.row, of.column) ?? '',
-    meaning: ({ row, column }) =>
-      figure && {
-        ...figure.grid.tokens(row, column),
-        labels: [figure.grid.rowLabels[row] ?? '', figure.grid.columnLabels[column] ?? ''],
-      },
-    boxOfTokens(wanted) {
-      const area = renderer.area();
-      if (!figure || !area) return null;
-      const { grid } = figure;
-      return unionOf(cellsOf(grid, wanted).map((at) => boxOf(at.row, at.column, area, grid)));
-    },
-  });
-  plot.addEventListener('pointermove', (event) => {
-    if (figure && event.pointerType !== 'touch') point(cellUnder(event, figure.grid));
-  });
-  plot.addEventListener('pointerleave', (event) => {
-    if (figure && event.pointerType !== 'touch') point(null);
-  });
-  plot.addEventListener('pointerdown', (event) => {
-    pressed = event.isPrimary ? { clientX: event.clientX, clientY: event.clientY } : null;
-  });
-  plot.addEventListener('pointercancel', () => {
-    pressed = null;
-  });
+  CELLS.set(
+    plot,
+    cellsOf(() => figure, { at: cellUnder, current: () => cell, plot, renderer }),
+  );
   const gone = new AbortController(); // the window outlives the drawing
-  window.addEventListener(
-    'pointerup',
-    (event) => {
-      const isClick =
-        pressed &&
-        Math.hypot(event.clientX - pressed.clientX, event.clientY - pressed.clientY) <
-          (SLOP[event.pointerType] ?? SLOP.mouse);
-      const at = pressed;
-      pressed = null;
-      if (!at || !isClick || !figure) return;
-      point(cellUnder(at, figure.grid));
+  listenToPointer(plot, gone.signal, {
+    onPoint: (event) => figure && point(event && cellUnder(event)),
+    onClick(event) {
+      if (!figure) return;
+      point(cellUnder(event));
       choose();
     },
-    { signal: gone.signal },
-  );
+  });
   plot.addEventListener('focus', () => {
-    if (figure && plot.matches(':focus-visible'))
-      point(figure.grid.start ?? { row: 0, column: 0 }, true);
+    if (figure && plot.matches(':focus-visible')) point(startOf(figure.grid), true);
   });
   plot.addEventListener('blur', () => {
     if (figure) point(null);
   });
-  /** @param {string} key */
-  function move(key) {
-    const patch = figure?.grid.move?.(key, cell);
-    if (patch) onGoingOn?.(patch);
-    return Boolean(patch);
-  }
-
   plot.addEventListener('keydown', (event) => {
-    if (!figure || event.altKey) return;
-    if (event.key === 'Enter' || event.key === ' ') {
-      event.preventDefault();
-      choose();
-      return;
-    }
-    if (event.key === 'Escape') {
-      point(null);
-      return;
-    }
-    if (move(event.shiftKey && event.key.startsWith('Arrow') ? `Shift+${event.key}` : event.key)) {
-      event.preventDefault();
+    const act = figure && reaction(event, figure.grid, cell);
+    if (!act) return;
+    if (act.does !== 'leave') event.preventDefault();
+    if (act.does === 'choose') choose();
+    else if (act.does !== 'move') point(act.cell, act.does === 'point');
+    else {
       event.stopPropagation();
-      return;
+      onGoingOn(act.patch);
     }
-    const from = cell ?? figure.grid.start ?? { row: 0, column: 0 };
-    const to = walk(from, event.key, figure.grid, event.ctrlKey || event.metaKey);
-    if (!to) return;
-    event.preventDefault();
-    point(to, true);
   });
 
   return {
@@ -228,24 +119,22 @@ export function createPlot({ onCell, onChoose, onGoingOn }) {
 
     /** @param {DrawnFigure} wanted @returns {Promise<void>} */
     async draw(wanted) {
+      const { grid } = wanted;
+      const kind = grid.kind ?? (grid.columns > 1 ? 'heatmap' : 'bar chart');
       plot.setAttribute('aria-label', wanted.summary ?? '');
-      plot.setAttribute(
-        'aria-roledescription',
-        wanted.grid.kind ?? (wanted.grid.columns > 1 ? 'heatmap' : 'bar chart'),
-      );
-      hint.textContent = hintFor(wanted.grid);
-      note.textContent = [noteFor(wanted.grid), wanted.labelled].filter(Boolean).join(' ');
+      plot.setAttribute('aria-roledescription', kind);
+      hint.textContent = hintFor(grid);
+      note.textContent = [noteFor(grid), wanted.labelled].filter(Boolean).join(' ');
       // Until it is drawn, a drawing has the room it will take.
       if (!figure) drawing.style.minHeight = `${wanted.layout.height ?? 0}px`;
       await renderer.draw(wanted);
       drawing.style.minHeight = '';
       drawing.querySelector('.plot-waiting')?.remove();
-      const before = figure?.grid;
+      if (cell && !isSameKind(figure?.grid, grid, cell)) cell = null;
       figure = wanted;
-      if (cell && !isSameKind(before, figure.grid, cell)) cell = null;
       showMarks();
-      await letMove(figure.grid);
-      if (cell) onCell(cell, figure.grid, false);
+      await moving.let(grid);
+      if (cell) onCell(cell, grid, false);
     },
 
     /**
@@ -256,10 +145,159 @@ export function createPlot({ onCell, onChoose, onGoingOn }) {
 
     destroy() {
       gone.abort();
-      panZoom?.destroy();
+      moving.destroy();
       renderer.destroy();
     },
   };
+}
+
+/**
+ * Create the zoom and the movement of a map; their code is loaded with the first map that has them.
+ * @param {HTMLElement} plot
+ * @param {Renderer} renderer
+ * @param {{onMoved: () => void, onGoingOn: (patch: Patch) => void}} handlers
+ */
+function createMoving(plot, renderer, { onMoved, onGoingOn }) {
+  /** @type {ReturnType<typeof import('./pan_zoom.js').createPanZoom>|null} */
+  let panZoom = null;
+  /** @type {ReturnType<typeof import('./pan_zoom.js').createZoom>|null} */
+  let zoom = null;
+  /** @param {Grid} grid */
+  const sizeOf = ({ rows, columns }) => ({ across: columns, down: rows });
+  const { area } = renderer;
+
+  return {
+    /** @param {Grid} grid @param {Box|null} box */
+    zoomed: (grid, box) => zoom?.show(sizeOf(grid), box),
+
+    /** @param {Grid} grid that was just drawn */
+    async let(grid) {
+      const isLarge = isZoomable(grid);
+      if (!grid.pan && !panZoom && !isLarge && !zoom) return;
+      const { createPanZoom, createZoom } = await import('./pan_zoom.js');
+      /** @param {Box|null} box */
+      const onBox = async (box) => {
+        await renderer.show(box);
+        onMoved();
+        zoom?.show(sizeOf(grid), box);
+      };
+      if (isLarge) zoom ??= createZoom(plot, { area, onBox });
+      zoom?.show(isLarge ? sizeOf(grid) : null, renderer.shown());
+      if (grid.pan) panZoom ??= createPanZoom(plot, { area, onMoved: onGoingOn });
+      panZoom?.show(grid.pan);
+    },
+
+    destroy: () => panZoom?.destroy(),
+  };
+}
+
+/**
+ * Return the cell at a place of the window.
+ * @param {At} event
+ * @param {HTMLElement} drawing
+ * @param {Renderer} renderer
+ * @param {Grid} grid
+ */
+function cellOver(event, drawing, renderer, grid) {
+  const area = renderer.area();
+  if (!area) return null;
+  const box = drawing.getBoundingClientRect();
+  const zoom = box.width / drawing.offsetWidth || 1;
+  const x = ((event.clientX - box.left) / zoom - area.left) / area.width;
+  const y = ((event.clientY - box.top) / zoom - area.top) / area.height;
+  return cellAt(x, y, area, grid);
+}
+
+/**
+ * @param {() => DrawnFigure|null} figureNow
+ * @param {{at: (event: At) => Cell|null, current: () => Cell|null, plot: HTMLElement, renderer: Renderer}} of
+ */
+function cellsOf(figureNow, { at, current, plot, renderer }) {
+  /** @param {Cell} of */
+  const boxAt = ({ row, column }) => {
+    const [figure, area] = [figureNow(), renderer.area()];
+    return figure && area && boxOf(row, column, area, figure.grid);
+  };
+  return {
+    at,
+    current,
+    /** @param {Cell} of */
+    box(of) {
+      const grid = figureNow()?.grid;
+      const box = boxAt(of);
+      const isBar = grid && grid.columns < 2 && !grid.geometry;
+      return box && isBar ? { ...box, left: 0, width: plot.clientWidth } : box;
+    },
+    /** @param {Cell} of */
+    describe: ({ row, column }) => figureNow()?.grid.describe(row, column) ?? '',
+    /** @param {Cell} of */
+    meaning({ row, column }) {
+      const grid = figureNow()?.grid;
+      if (!grid) return null;
+      const labels = [grid.rowLabels[row] ?? '', grid.columnLabels[column] ?? ''];
+      return { ...grid.tokens(row, column), labels };
+    },
+    /** @param {{query: number|null, key: number|null}} wanted */
+    boxOfTokens(wanted) {
+      const grid = figureNow()?.grid;
+      return grid ? boxOfTokens(grid, wanted, boxAt) : null;
+    },
+  };
+}
+
+/**
+ * Tell where the mouse points, and where anything clicks.
+ * @param {HTMLElement} plot
+ * @param {AbortSignal} signal
+ * @param {{onPoint: (event: PointerEvent|null) => void, onClick: (at: At) => void}} handlers
+ */
+function listenToPointer(plot, signal, { onPoint, onClick }) {
+  /** @type {At|null} */
+  let pressed = null;
+  plot.addEventListener('pointermove', (event) => {
+    if (event.pointerType !== 'touch') onPoint(event);
+  });
+  plot.addEventListener('pointerleave', ({ pointerType }) => {
+    if (pointerType !== 'touch') onPoint(null);
+  });
+  plot.addEventListener('pointerdown', ({ isPrimary, clientX, clientY }) => {
+    pressed = isPrimary ? { clientX, clientY } : null;
+  });
+  plot.addEventListener('pointercancel', () => {
+    pressed = null;
+  });
+  /** @param {PointerEvent} event */
+  const release = ({ clientX, clientY, pointerType }) => {
+    const at = pressed;
+    pressed = null;
+    const slop = SLOP[pointerType] ?? SLOP.mouse;
+    if (at && Math.hypot(clientX - at.clientX, clientY - at.clientY) < slop) onClick(at);
+  };
+  window.addEventListener('pointerup', release, { signal });
+}
+
+/** Return the cell that the cursor enters at. @param {Pick<Grid, 'start'>} grid */
+function startOf(grid) {
+  return grid.start ?? { row: 0, column: 0 };
+}
+
+/** @typedef {{does: 'choose'}|{does: 'move', patch: Patch}|{does: 'point'|'leave', cell: Cell|null}} Reaction */
+
+/**
+ * Return what a key does in a drawing; null: nothing. `move` moves what is shown, `point` the cursor.
+ * @param {Pick<KeyboardEvent, 'key'|'altKey'|'shiftKey'|'ctrlKey'|'metaKey'>} event
+ * @param {Pick<Grid, 'rows'|'columns'|'start'|'move'>} grid
+ * @param {Cell|null} cell under the cursor
+ * @returns {Reaction|null}
+ */
+export function reaction({ key, altKey, shiftKey, ctrlKey, metaKey }, grid, cell) {
+  if (altKey) return null;
+  if (key === 'Enter' || key === ' ') return { does: 'choose' };
+  if (key === 'Escape') return { does: 'leave', cell: null };
+  const patch = grid.move?.(shiftKey && key.startsWith('Arrow') ? `Shift+${key}` : key, cell);
+  if (patch) return { does: 'move', patch };
+  const to = walk(cell ?? startOf(grid), key, grid, ctrlKey || metaKey);
+  return to && { does: 'point', cell: to };
 }
 
 /**
@@ -296,38 +334,6 @@ function noteFor(grid) {
     : 'Two fingers zoom and move the map.';
 }
 
-/** @param {HTMLElement} mark @param {Pixels|null|undefined} box */
-function place(mark, box) {
-  mark.classList.toggle('is-shown', Boolean(box));
-  if (!box) return;
-  mark.style.transform = `translate(${box.left}px, ${box.top}px)`;
-  mark.style.width = `${box.width}px`;
-  mark.style.height = `${box.height}px`;
-}
-
-/**
- * @param {HTMLDivElement} tip
- * @param {string[]|null} lines
- * @param {Pixels|null} box
- * @param {HTMLDivElement} plot
- */
-function showTip(tip, lines, box, plot) {
-  tip.classList.toggle('is-shown', Boolean(lines && box));
-  if (!lines || !box) return;
-  const [what, much] = lines;
-  tip.replaceChildren(what, element('strong', {}, much));
-  const gap = 10;
-  const fitsRight = box.left + box.width + gap + tip.offsetWidth < plot.clientWidth;
-  const left = fitsRight
-    ? box.left + box.width + gap
-    : Math.max(0, box.left - gap - tip.offsetWidth);
-  const top = Math.max(
-    0,
-    Math.min(plot.clientHeight - tip.offsetHeight, box.top - tip.offsetHeight - 2),
-  );
-  tip.style.transform = `translate(${left}px, ${top}px)`;
-}
-
 const PAGE = 8;
 
 /** @type {Record<string, [number, number]>} */
@@ -359,79 +365,4 @@ export function walk({ row, column }, key, { rows, columns }, far = false) {
 /** @param {number} index @param {number} count */
 function limit(index, count) {
   return Math.max(0, Math.min(count - 1, index));
-}
-
-const SVG = 'http://www.w3.org/2000/svg';
-
-function createHighlight() {
-  const svg = node('svg', { class: 'plot-highlight', 'aria-hidden': 'true' });
-
-  return {
-    element: svg,
-
-    /**
-     * @param {Highlight|null|undefined} highlight
-     * @param {Area} area of the plot, with the ends of its axes
-     */
-    show(highlight, area) {
-      svg.classList.toggle('is-shown', Boolean(highlight));
-      if (!highlight) {
-        svg.replaceChildren();
-        return;
-      }
-      const {
-        left,
-        top,
-        width,
-        height,
-        axes: { x, y },
-      } = area;
-      svg.style.transform = `translate(${left}px, ${top}px)`;
-      for (const [name, value] of Object.entries({ width, height }))
-        svg.setAttribute(name, String(value));
-      svg.setAttribute('viewBox', `0 0 ${width} ${height}`);
-      const across = (/** @type {number} */ value) => ((value - x[0]) / (x[1] - x[0])) * width;
-      const down = (/** @type {number} */ value) => ((value - y[0]) / (y[1] - y[0])) * height;
-      svg.replaceChildren(...partsOf(highlight, across, down));
-    },
-  };
-}
-
-/**
- * @param {Highlight} highlight
- * @param {(value: number) => number} across
- * @param {(value: number) => number} down
- */
-function partsOf({ veil, lines, numbers }, across, down) {
-  return [
-    node('rect', {
-      class: 'veil',
-      x: across(veil.x0),
-      y: down(veil.y0),
-      width: across(veil.x1) - across(veil.x0),
-      height: down(veil.y1) - down(veil.y0),
-    }),
-    ...lines.map((line) =>
-      node('line', {
-        x1: across(line.x0),
-        x2: across(line.x1),
-        y1: down(line.y0),
-        y2: down(line.y1),
-        stroke: line.colour,
-        'stroke-width': line.width,
-      }),
-    ),
-    ...numbers.map(({ x, y, text, isStrong }) => {
-      const number = node('text', { x: across(x), y: down(y), class: isStrong ? 'is-strong' : '' });
-      number.textContent = text;
-      return number;
-    }),
-  ];
-}
-
-/** @param {string} name @param {Record<string, string|number>} attributes */
-function node(name, attributes) {
-  const made = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, String(value));
-  return made;
 }

@@ -29,20 +29,16 @@ const ONE_PANEL = () => [{ id: '', state: {} }];
  * @property {() => void} [onSight] brings the first drawing of the view into sight
  */
 
+/** @typedef {Pick<ViewEntry, 'id'|'title'|'overview'|'fields'>} Entry of a view */
+/** @typedef {ReturnType<typeof createPanel>} Panel */
+
 /**
- * @param {Pick<ViewEntry, 'id'|'title'|'overview'|'fields'>} entry of the view
+ * @param {Entry} entry of the view
  * @param {Handlers} handlers
  */
 export function createViewSection(entry, handlers) {
   const stage = element('div', { class: 'panels' });
-  const heading = element(
-    'h2',
-    { class: 'view-title', id: `title-${entry.id}`, tabindex: -1 },
-    entry.title,
-  );
-  const answer = element('div', { class: 'answer', hidden: true });
-  const help = element('p', { class: 'help' });
-  const terms = createTerms();
+  const words = createWords(entry);
   const places = createPlaces(`where-${entry.id}`, (where) =>
     handlers.onState({ where, layer: null, head: null, key: null }),
   );
@@ -54,15 +50,14 @@ export function createViewSection(entry, handlers) {
   );
   const section = element(
     'section',
-    { class: 'view', id: `view-${entry.id}`, 'aria-labelledby': `title-${entry.id}`, hidden: true },
-    element('div', { class: 'lead' }, heading, places.element, controls.element),
-    answer,
+    { class: 'view', id: `view-${entry.id}`, 'aria-labelledby': words.heading.id, hidden: true },
+    element('div', { class: 'lead' }, words.heading, places.element, controls.element),
+    words.answer,
     body,
-    element('div', { class: 'how' }, help, terms.element),
+    words.how,
   );
-  let told = '';
-  /** @type {{id: string, panel: ReturnType<typeof createPanel>}[]} */
-  let panels = [];
+  const panels = createPanels(stage, entry, handlers);
+  const { guarded, fail } = panels;
   /** @type {Overview|null} */
   let overview = null;
   let isLoading = false;
@@ -82,63 +77,13 @@ export function createViewSection(entry, handlers) {
       build(await view.loadOverview());
       handlers.onRedraw();
     } catch (error) {
-      guarded(null, () => {
-        throw error;
-      });
+      fail(error);
     }
   }
 
   /** Bring the first drawing into sight, if it is out of it. */
   function bringDrawing() {
     bring(stage, document.getElementById('sentence')?.offsetHeight ?? 0);
-  }
-
-  /** @param {{id: string, state: {}}[]} wanted */
-  function arrange(wanted) {
-    if (panels.length === wanted.length && panels.every(({ id }, index) => id === wanted[index].id))
-      return;
-    for (const { panel } of panels) panel.destroy();
-    panels = wanted.map(({ id }) => ({
-      id,
-      panel: createPanel([entry.id, id].filter(Boolean).join(' '), handlers),
-    }));
-    stage.replaceChildren(...panels.map(({ panel }) => panel.element));
-  }
-
-  /**
-   * Show help, terms and the answer in words, if they changed.
-   * @param {View} view
-   * @param {{help?: string, terms?: string[][], answer?: string[]}} wording
-   */
-  function tell({ help: standard, terms: words }, wording) {
-    /** @type {{help: string, terms: string[][], answer?: string[]}} */
-    const said = { help: standard, terms: words, ...wording };
-    if (JSON.stringify(said) === told) return;
-    told = JSON.stringify(said);
-    help.textContent = said.help;
-    const [headline, ...sentences] = said.answer ?? [];
-    answer.hidden = headline === undefined;
-    answer.replaceChildren(
-      element('p', { class: 'answer-headline' }, headline ?? ''),
-      ...(sentences.length > 0 ? [element('p', {}, sentences.join(' '))] : []),
-    );
-    terms.show(said.terms);
-  }
-
-  /**
-   * Run a part of the view; an error is reported in the view's place.
-   * @param {ReturnType<typeof createPanel>|null} part
-   * @param {() => void} act
-   */
-  function guarded(part, act) {
-    try {
-      act();
-    } catch (error) {
-      console.warn(error);
-      const message = `The view “${entry.title}” failed: ${messageOf(error)}`;
-      if (part) part.fail(message);
-      else stage.replaceChildren(element('p', { class: 'panel-notice is-failure' }, message));
-    }
   }
 
   return {
@@ -150,7 +95,7 @@ export function createViewSection(entry, handlers) {
      */
     reveal(cover) {
       bring(section, cover);
-      heading.focus({ preventScroll: true });
+      words.heading.focus({ preventScroll: true });
     },
 
     bringDrawing,
@@ -159,17 +104,10 @@ export function createViewSection(entry, handlers) {
     leave: () => overview?.leave?.(),
 
     /** Report that the view could not be loaded. @param {unknown} error */
-    fail: (error) =>
-      guarded(null, () => {
-        throw error;
-      }),
+    fail,
 
     /** Say why the model gives the view nothing to draw. @param {string} reason */
-    lacks(reason) {
-      for (const { panel } of panels) panel.destroy();
-      panels = [];
-      stage.replaceChildren(element('p', { class: 'panel-notice' }, reason));
-    },
+    lacks: panels.lacks,
 
     /**
      * @param {View} view
@@ -183,52 +121,146 @@ export function createViewSection(entry, handlers) {
       let grid = null;
       guarded(null, () => {
         if (!overview && view.createOverview) build(view.createOverview);
-        if (trace.card && view.titleFor) heading.textContent = view.titleFor(trace.card);
-        tell(view, view.wording?.(trace, state) ?? {});
+        words.show(view, trace, state);
         places.show(view.places?.(trace, state) ?? [], view.place?.(trace, state));
         controls.show(view.controls?.(trace, state) ?? []);
         overview?.show(trace, state);
-        /** @type {ViewState} */
-        const whole = { ...state, ...overview?.state?.() };
-        const wanted = (view.panels ?? ONE_PANEL)(trace, whole);
-        arrange(wanted);
-        view.prepare?.(trace, state)?.then(handlers.onRedraw, (error) =>
-          guarded(panels[0].panel, () => {
-            throw error;
-          }),
-        );
-        stage.className = classOf(arrangementOf(view, trace, whole));
-        /** @type {(Promise<void>|undefined)[]} */
-        const drawings = [];
-        wanted.forEach((request, index) => {
-          const { panel } = panels[index];
-          guarded(panel, () => {
-            const figure = view.figure(trace, { ...whole, ...request.state, width: panel.width() });
-            if (figure.grid && figure.held) figure.grid.held = figure.held;
-            grid ??= figure.grid ?? null;
-            const drawing = panel.show(trace, figure, {
-              cards: state.cards,
-              help: help.textContent,
-              redraw: (patch) =>
-                view.figure(
-                  trace,
-                  /** @type {ViewState} */ ({
-                    ...whole,
-                    ...request.state,
-                    pageWidth: panel.width(),
-                    ...patch,
-                  }),
-                ),
-            });
-            drawings.push(drawing);
-          });
+        const shown = panels.show(view, trace, {
+          state,
+          whole: { ...state, ...overview?.state?.() },
+          help: words.help(),
         });
-        Promise.all(drawings).then(() => {
+        grid = shown.grid;
+        Promise.all(shown.drawings).then(() => {
           handlers.onDrawn?.();
           buildLater(view);
         });
       });
       return grid;
+    },
+  };
+}
+
+/**
+ * Create the panels of a view; one that throws reports it in its place.
+ * @param {HTMLElement} stage
+ * @param {Entry} entry
+ * @param {Handlers} handlers
+ */
+function createPanels(stage, entry, handlers) {
+  /** @type {{id: string, panel: Panel}[]} */
+  let panels = [];
+
+  /** @param {{id: string, panel: Panel}[]} [wanted] */
+  function replace(wanted = []) {
+    for (const { panel } of panels) panel.destroy();
+    panels = wanted;
+    stage.replaceChildren(...panels.map(({ panel }) => panel.element));
+  }
+
+  /** @param {{id: string}[]} wanted */
+  function arrange(wanted) {
+    if (panels.length === wanted.length && panels.every(({ id }, index) => id === wanted[index].id))
+      return;
+    const nameOf = (/** @type {string} */ id) => [entry.id, id].filter(Boolean).join(' ');
+    replace(wanted.map(({ id }) => ({ id, panel: createPanel(nameOf(id), handlers) })));
+  }
+
+  /** @param {unknown} error @param {Panel|null} [part] in whose place it is told */
+  function fail(error, part = null) {
+    console.warn(error);
+    const message = `The view “${entry.title}” failed: ${messageOf(error)}`;
+    if (part) part.fail(message);
+    else stage.replaceChildren(element('p', { class: 'panel-notice is-failure' }, message));
+  }
+
+  /** @param {Panel|null} part @param {() => void} act */
+  function guarded(part, act) {
+    try {
+      act();
+    } catch (error) {
+      fail(error, part);
+    }
+  }
+
+  return {
+    guarded,
+    fail: (/** @type {unknown} */ error) => fail(error),
+
+    /** @param {string} reason */
+    lacks(reason) {
+      replace();
+      stage.append(element('p', { class: 'panel-notice' }, reason));
+    },
+
+    /**
+     * @param {View} view
+     * @param {Trace} trace
+     * @param {{state: ViewState, whole: ViewState, help: string}} of `whole`: with the state of the overview
+     */
+    show(view, trace, { state, whole, help }) {
+      const wanted = (view.panels ?? ONE_PANEL)(trace, whole);
+      arrange(wanted);
+      view
+        .prepare?.(trace, state)
+        ?.then(handlers.onRedraw, (error) => fail(error, panels[0].panel));
+      stage.className = classOf(arrangementOf(view, trace, whole));
+      /** @type {Grid|null} */
+      let grid = null;
+      /** @type {(Promise<void>|undefined)[]} */
+      const drawings = [];
+      wanted.forEach((request, index) => {
+        const { panel } = panels[index];
+        const own = { ...whole, ...request.state };
+        guarded(panel, () => {
+          const figure = view.figure(trace, { ...own, width: panel.width() });
+          if (figure.grid && figure.held) figure.grid.held = figure.held;
+          grid ??= figure.grid ?? null;
+          const redraw = (/** @type {Partial<ViewState>} */ patch) =>
+            view.figure(
+              trace,
+              /** @type {ViewState} */ ({ ...own, pageWidth: panel.width(), ...patch }),
+            );
+          drawings.push(panel.show(trace, figure, { cards: state.cards, help, redraw }));
+        });
+      });
+      return { grid: /** @type {Grid|null} */ (grid), drawings };
+    },
+  };
+}
+
+/**
+ * Create the words of a view: its heading, the answer, help and terms, written where they changed.
+ * @param {Entry} entry
+ */
+function createWords({ id, title }) {
+  const heading = element('h2', { class: 'view-title', id: `title-${id}`, tabindex: -1 }, title);
+  const answer = element('div', { class: 'answer', hidden: true });
+  const help = element('p', { class: 'help' });
+  const terms = createTerms();
+  let told = '';
+
+  return {
+    heading,
+    answer,
+    how: element('div', { class: 'how' }, help, terms.element),
+    help: () => help.textContent ?? '',
+
+    /** @param {View} view @param {Trace} trace @param {ViewState} state */
+    show(view, trace, state) {
+      if (trace.card && view.titleFor) heading.textContent = view.titleFor(trace.card);
+      /** @type {{help: string, terms: string[][], answer?: string[]}} */
+      const said = { help: view.help, terms: view.terms, ...view.wording?.(trace, state) };
+      if (JSON.stringify(said) === told) return;
+      told = JSON.stringify(said);
+      help.textContent = said.help;
+      const [headline, ...sentences] = said.answer ?? [];
+      answer.hidden = headline === undefined;
+      answer.replaceChildren(
+        element('p', { class: 'answer-headline' }, headline ?? ''),
+        ...(sentences.length > 0 ? [element('p', {}, sentences.join(' '))] : []),
+      );
+      terms.show(said.terms);
     },
   };
 }
