@@ -3,7 +3,13 @@
  * sentences that follow from them. Pure: the stage draws it.
  */
 
-import { labelledHeads, choosePlace, findPlaces, predictingSide, describeRole } from '../trace/attention.js';
+import {
+  labelledHeads,
+  choosePlace,
+  findPlaces,
+  predictingSide,
+  describeRole,
+} from '../trace/attention.js';
 import { writeFinding } from '../rules/finding.js';
 import { headToOpen, explainRow } from '../rules/head_insight.js';
 import { isPredicting, predictionAsks } from '../rules/prediction.js';
