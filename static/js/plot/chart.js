@@ -46,7 +46,10 @@ export function chart(spec, { width, palette, pageWidth, height = Infinity }) {
   const { marks, panes, title = '', isSwapped = false, isCovered = false, size = {} } = spec;
   const isPaper = pageWidth !== undefined;
   const [x, y] = [size.isSquare ? leaning(spec.x) : spec.x, spec.y].map(
-    isPaper ? unshortened : same,
+    // On paper no pointer tells the rest of a shortened label.
+    isPaper
+      ? (scale) => (scale.kind === 'band' ? { ...scale, letters: PAPER_LETTERS } : scale)
+      : (scale) => scale,
   );
   const [across, down] = isSwapped ? [y, x] : [x, y];
   const all = [...marks, ...(panes?.marks ?? [])];
@@ -109,14 +112,6 @@ function anchorIn(across, { places }, panes) {
   const side = across.kind === 'band' && across.side === 'top' ? 'above' : 'below';
   const last = panes.findLast(({ anchor }, at) => anchor && places[at].side === side);
   return last ? { anchor: last.anchor } : {};
-}
-
-/** @param {Scale} scale */
-const same = (scale) => scale;
-
-/** On paper no pointer tells the rest of a shortened label. @param {Scale} scale @returns {Scale} */
-function unshortened(scale) {
-  return scale.kind === 'band' ? { ...scale, letters: PAPER_LETTERS } : scale;
 }
 
 /** The labels above a map of square cells lean unless they are level. @param {Scale} scale @returns {Scale} */

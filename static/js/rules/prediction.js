@@ -183,7 +183,7 @@ export function chooseCell(trace, state, query) {
   const place = choosePlace(state, trace);
   const { layer, head } = state;
   if (!place || layer === null || head === null) return null;
-  const site = `${pathOf(place, layer)}.weights`;
+  const site = `${place.stack}.layers.${layer}.${place.ending}.weights`;
   const weights = trace.tensors[site];
   const isInside = weights && query >= 0 && query < weights.shape[1] && head < weights.shape[0];
   if (!isInside) return null;
@@ -191,11 +191,6 @@ export function chooseCell(trace, state, query) {
   const key = state.key !== null && state.key < row.length ? state.key : highestIn(row);
   if (isCausal(site) && key > query) return null;
   return { site, head, query, key, row, place };
-}
-
-/** @param {Place} place @param {number} layer */
-function pathOf({ id, stack }, layer) {
-  return `${stack}.layers.${layer}.${id === 'cross' ? 'cross' : 'self'}_attention`;
 }
 
 /**

@@ -191,7 +191,7 @@ export function readSwitches(state, { placeId, nHeads }) {
   const chosen = set('heads');
   const heads = chosen.filter((head) => head < nHeads);
   const isOverlaid = set('which') === 'overlay';
-  const standard = isOverlaid ? firstHeads(nHeads) : [state.head];
+  const standard = isOverlaid ? range(Math.min(nHeads, MOST_OVERLAID)) : [state.head];
   const hidden = set('hide');
   return {
     what,
@@ -204,11 +204,6 @@ export function readSwitches(state, { placeId, nHeads }) {
     threshold: what === 'scores' ? 0 : set('threshold'),
     isShare,
   };
-}
-
-/** @param {number} nHeads @returns {number[]} as many as can be told apart by colour */
-function firstHeads(nHeads) {
-  return range(Math.min(nHeads, MOST_OVERLAID));
 }
 
 /**

@@ -106,15 +106,10 @@ function figure(trace, state) {
     summary: `${capitalised(quantity.noun)} of ${name}: ${matrix.rows} queries by ${matrix.columns} keys.`,
     ...(isOfLines && linesChart
       ? asLines(linesChart, trace, state, subject, chosen)
-      : asMatrix(trace, state, subject)),
+      : { ...matrixChart(trace, state, subject), help: notesOf(trace, subject) }),
     actions: actionsFor(trace, state, subject, chosen),
     controls: ofWeight(trace, state, setting),
   };
-}
-
-/** @param {Trace} trace @param {ViewState} state @param {Subject} subject */
-function asMatrix(trace, state, subject) {
-  return { ...matrixChart(trace, state, subject), help: notesOf(trace, subject) };
 }
 
 /**
@@ -377,7 +372,7 @@ function notesOf(trace, subject, nLeft = 0) {
     ofWords(switches),
     ofHidden(trace, subject),
     ofThreshold(switches),
-    ofLines(nLeft),
+    nLeft > 0 ? `The ${counted(nLeft, 'faintest line')} are left out.` : '',
     whyNot(switches),
   ]
     .filter(Boolean)
@@ -399,11 +394,6 @@ function whyNot({ which, heads, isWords, isRenormalised }) {
 /** Return true if the heads are chosen one by one. @param {string} which */
 function areChosen(which) {
   return which === 'heads' || which === 'overlay';
-}
-
-/** @param {number} nLeft */
-function ofLines(nLeft) {
-  return nLeft > 0 ? `The ${counted(nLeft, 'faintest line')} are left out.` : '';
 }
 
 /** @param {Switches} switches */

@@ -49,7 +49,8 @@ export function sideFigure(sides, which, state) {
     side,
     which,
     matrix: weightsSeen(side.trace, side.site, side.head),
-    ...unitsOf(side),
+    rows: alone(tokensOf(side.trace, side.place.rows)),
+    columns: alone(tokensOf(side.trace, side.place.columns)),
   };
   return {
     help: `${capitalised(attentionOf(side))}.`,
@@ -131,14 +132,6 @@ function shown(value, write) {
  * @property {Unit[]} rows
  * @property {Unit[]} columns
  */
-
-/** @param {MappedSide} side */
-function unitsOf({ trace, place }) {
-  return {
-    rows: alone(tokensOf(trace, place.rows)),
-    columns: alone(tokensOf(trace, place.columns)),
-  };
-}
 
 /**
  * Both maps end at 1, or at the strongest weight of the two.

@@ -195,7 +195,12 @@ export function derive(
     products: met.query.map((number, at) => number * met.key[at]),
     value: rowOf(values, key),
     weighted: rowOf(values, key).map((number) => number * row.weights[key]),
-    context: mixed(values, row.weights),
+    context: Float64Array.from({ length: values.columns }, (_, at) =>
+      row.weights.reduce(
+        (sum, weight, key) => sum + weight * values.data[key * values.columns + at],
+        0,
+      ),
+    ),
   };
 }
 
@@ -256,17 +261,6 @@ function turnedRows(keys) {
   for (let at = 0; at < keys.rows; at += 1)
     data.set(turnedBy(rowOf(keys, at), at), at * keys.columns);
   return { ...keys, data };
-}
-
-/**
- * Return the weighted sum of the values.
- * @param {Matrix} values
- * @param {Float64Array} weights
- */
-function mixed(values, weights) {
-  return Float64Array.from({ length: values.columns }, (_, at) =>
-    weights.reduce((sum, weight, key) => sum + weight * values.data[key * values.columns + at], 0),
-  );
 }
 
 /** @param {ArrayLike<number>} a @param {ArrayLike<number>} b */

@@ -162,7 +162,7 @@ function score(subject) {
       ...(row.biases || hides || terms.softcap !== null
         ? [
             {
-              name: divisor === 1 ? 'product' : scaledName(now),
+              name: divisor === 1 ? 'product' : now.isRoot ? 'product ÷ √d' : 'product ÷ c',
               values: row.scaled,
               scale: 'score',
             },
@@ -178,9 +178,6 @@ function score(subject) {
     ],
   };
 }
-
-/** @param {Derivation} now */
-const scaledName = ({ isRoot }) => (isRoot ? 'product ÷ √d' : 'product ÷ c');
 
 /** A foreign model's bias need not be one of the distance. @param {Derivation} now */
 const biasBy = ({ terms }) => (terms.isForeign ? 'position' : 'distance');

@@ -143,22 +143,10 @@ function panels(trace, state) {
   const part = (name) => ({ id: name, state: { part: name, stack } });
   if (state.experts_show === 'route') return ['flow', 'ways'].map(part);
   if (state.experts_show === 'specialities') return ['kinds', 'taken'].map(part);
-  return chosenFirst(stages, state.layer).map(({ layer }) => ({
-    id: `layer-${layer}`,
-    state: { part: 'routing', stack, drawn: layer },
-  }));
-}
-
-/**
- * Return the layer that is looked at, and then the others in order.
- * @param {Stage[]} stages
- * @param {number} chosen
- */
-function chosenFirst(stages, chosen) {
   return [
-    ...stages.filter(({ layer }) => layer === chosen),
-    ...stages.filter(({ layer }) => layer !== chosen),
-  ];
+    ...stages.filter(({ layer }) => layer === state.layer),
+    ...stages.filter(({ layer }) => layer !== state.layer),
+  ].map(({ layer }) => ({ id: `layer-${layer}`, state: { part: 'routing', stack, drawn: layer } }));
 }
 
 /**

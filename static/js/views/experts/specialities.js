@@ -42,8 +42,10 @@ export function kindsFigure(trace, state, scene) {
   const takes = tokenSharesOf(trace, stack, stage.layer);
   const title = `Routing of ${nameOf(stage.layer)} by kind of token`;
   if (!takes) return { title, notice: untold(trace, nameOf(stage.layer)) };
-  const kinds = kindsOf(trace);
-  const columns = ['all tokens', ...kinds.map(kindInWords)];
+  const kinds = Object.keys(trace.card?.expert_tokens?.kinds ?? {}).filter(
+    (kind) => !UNTOLD.includes(kind),
+  );
+  const columns = ['all tokens', ...kinds.map((kind) => kind.replace(/_/g, ' '))];
   const parts = takes.map(({ share, kinds: of }) => [share, ...kinds.map((kind) => of[kind] ?? 0)]);
   return {
     title,
@@ -211,7 +213,10 @@ function takenChart(trace, scene, { listed, chance }, state) {
           number: numberOf,
           say: (token) => sentence(token, expert, nameOf(stage.layer)),
           tokens: ({ places }) => ({ key: places[0] }),
-          choose: ({ places }) => (places.length > 0 ? nextOf(scene, places) : {}),
+          choose: ({ places }) =>
+            places.length > 0
+              ? scene.choose(places.find((place) => place > scene.query) ?? places[0])
+              : {},
         }),
         ruleAt(chance, { stroke: palette.ink }),
       ],
@@ -249,15 +254,6 @@ function numberOf({ share, count }) {
 }
 
 /**
- * Return the occurrence after the chosen one, or the first.
- * @param {Scene} scene
- * @param {number[]} places
- */
-function nextOf({ query, choose }, places) {
-  return choose(places.find((place) => place > query) ?? places[0]);
-}
-
-/**
  * @param {ListedToken} of
  * @param {number} expert
  * @param {string} where
@@ -287,20 +283,6 @@ const UNTOLD = ['other'];
  */
 function tokenSharesOf({ card }, stack, layer) {
   return card?.expert_tokens?.layers?.[`${stack}.layers.${layer}`] ?? null;
-}
-
-/**
- * Return the kinds of token in the card, in its order.
- * @param {Trace} trace
- * @returns {string[]}
- */
-function kindsOf({ card }) {
-  return Object.keys(card?.expert_tokens?.kinds ?? {}).filter((kind) => !UNTOLD.includes(kind));
-}
-
-/** @param {string} kind @returns {string} `start of word` */
-function kindInWords(kind) {
-  return kind.replace(/_/g, ' ');
 }
 
 /**

@@ -215,18 +215,10 @@ function candidatesOf(step) {
     probability,
     modelProbability,
     rank,
-    mark: id === step.id ? writtenMark(rank, listed.length) : '',
+    mark:
+      id === step.id ? (rank > listed.length ? `written, rank ${grouped(rank)}` : 'written') : '',
     markInWords: '',
   }));
-}
-
-/**
- * A token from beyond the list is marked with its rank.
- * @param {number} rank
- * @param {number} nListed
- */
-function writtenMark(rank, nListed) {
-  return rank > nListed ? `written, rank ${grouped(rank)}` : 'written';
 }
 
 /** @param {Step} step @param {boolean} natural */

@@ -96,7 +96,7 @@ export const head = {
   ...ATTENTIONS,
   asks: (trace, state) => ({
     card: { card: trace.model },
-    ...asksForCircuits(trace, state),
+    ...(trace.card?.analyses.includes(ANALYSIS) ? { circuits: requestOf(state.head) } : {}),
     ...asksForAtlas(trace, choosePlace(state, trace), state),
   }),
   controls,
@@ -333,16 +333,6 @@ const CIRCUITS = {
       `At ${token}, these tokens would get the highest scores, if only their embeddings counted.`,
   },
 };
-
-/**
- * Return the request for the circuits of a head, if the model has them.
- * @param {Trace} trace
- * @param {{head: number}} state
- * @returns {Record<string, Ask>}
- */
-function asksForCircuits({ card }, { head }) {
-  return card?.analyses.includes(ANALYSIS) ? { circuits: requestOf(head) } : {};
-}
 
 /** @param {number} head */
 function requestOf(head) {

@@ -448,7 +448,7 @@ function panesOf(strips, { palette, width }) {
   const narrow = isNarrow(width);
   const [pixels, gap, lead] = narrow ? STRIP.narrow : STRIP.wide;
   return strips.map(({ title, short, values, format }, at) => {
-    const top = topOf(values);
+    const top = values.reduce((most, value) => (value > most ? value : most), 0) || 1;
     const reach = Number.isNaN(values[0]) ? '' : `0 – ${format(top).replace(' tokens', '')}`;
     return {
       x: linear('', { domain: [0, top], ticks: [], hasZero: true }),
@@ -458,9 +458,4 @@ function panesOf(strips, { palette, width }) {
       title: narrow ? [short] : [title, reach],
     };
   });
-}
-
-/** @param {Float64Array} values */
-function topOf(values) {
-  return values.reduce((most, value) => (value > most ? value : most), 0) || 1;
 }

@@ -299,7 +299,8 @@ function saidOf(state, turn, { pairs, numbers }) {
   const { speeds } = turn.pairs;
   return {
     value: ({ row, column }) => numbers[row][column],
-    format: numberOrDifference,
+    format: (number) =>
+      number !== 0 && Math.abs(number) < 1e-4 ? small(Math.abs(number)) : signed(number, 4),
     say: ({ row }) =>
       `Pair ${pairs[row]}: ${from} ${words(row, 0)}, rotated by ${angleInWords(speeds[pairs[row]] * steps)}, is ${words(row, 2)}; the captured value is ${words(row, 4)}, at most ${small(numbers[row][6])} away`,
     name: ({ row, column }) => `pair ${pairs[row]}: ${columns[column]}`,
@@ -315,11 +316,6 @@ function saidOf(state, turn, { pairs, numbers }) {
       request: { capture: turn.sites, ...(!isAdded && { heads: [state.head] }) },
     },
   };
-}
-
-/** @param {number} number */
-function numberOrDifference(number) {
-  return number !== 0 && Math.abs(number) < 1e-4 ? small(Math.abs(number)) : signed(number, 4);
 }
 
 /**

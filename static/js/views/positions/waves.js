@@ -338,14 +338,6 @@ function spaced(count) {
   return [...new Set([0, ...powersBelow(count), count - 1])];
 }
 
-/**
- * @param {number} count
- * @returns {number[]} 0 and the largest powers of two below count, ascending
- */
-function telling(count) {
-  return [0, ...powersBelow(count).slice(1 - MOST_STRIPS)];
-}
-
 /** @param {number} count */
 function powersBelow(count) {
   const powers = [];
@@ -361,5 +353,5 @@ function powersBelow(count) {
  */
 function chosenOf(chosen, count) {
   const there = [...new Set(chosen)].filter((index) => index < count).sort((a, b) => a - b);
-  return there.length > 0 ? there : telling(count);
+  return there.length > 0 ? there : [0, ...powersBelow(count).slice(1 - MOST_STRIPS)];
 }
