@@ -1,6 +1,6 @@
 /**
- * The numbers and colours of many drawings, as digests in drawings.json: a change of a drawing is
- * seen here, wherever it comes from. Words do not count. After a change that is meant:
+ * The numbers and colours of what drawings share, as digests in drawings.json: maps of models, lines,
+ * scales of colours, ticks and cells. Words do not count. After a change that is meant:
  *
  *     HEADLIGHT_RENEW_DRAWINGS=1 node --test tests/js/plot/drawings.test.js
  */
@@ -13,30 +13,16 @@ import '../browser.js';
 import { buildAnatomy } from '../../../static/js/ui/model_map/parts.js';
 import { signedBars } from '../../../static/js/plot/bars.js';
 import { spread } from '../../../static/js/plot/chart.js';
-import { fieldsOf, standardsOf } from '../../../static/js/state/state.js';
-import { VIEWS } from '../../../static/js/views/registry.js';
-import { ARRAYS, resultOf } from '../views/experiments/results.js';
-import { routedTrace } from '../views/experts/sample.js';
-import {
-  fillTrace,
-  FRAME,
-  headLabels,
-  longTrace,
-  PALETTE,
-  pairTrace,
-  sampleTrace,
-} from '../sample.js';
+import { PALETTE } from '../sample.js';
 import * as colour from '../../../static/js/plot/colour.js';
 import { shortBarWidth } from '../../../static/js/plot/layout.js';
 import * as scales from '../../../static/js/plot/scales.js';
 import { plotHeight } from '../../../static/js/ui/dom.js';
-import * as grids from '../../../static/js/plot/grid.js';
 import * as lineMap from '../../../static/js/plot/lines.js';
 import * as modelMap from '../../../static/js/ui/model_map/layout.js';
 import * as renderer from '../../../static/js/plot/renderer.js';
 
 const FILE = new URL('drawings.json', import.meta.url);
-const DARK = { ...PALETTE, theme: 'dark', surface: '#000', ink: '#fff' };
 
 /** What counts of a value: numbers to four digits, truth values, and words without spaces. */
 function essence(value) {
@@ -60,37 +46,10 @@ const digest = (value) =>
     .digest('hex')
     .slice(0, 12);
 
-/** Where the cells of a grid are, and what the sentence shows of them. */
-function cellsOf(grid) {
-  if (!grid) return null;
-  const { rows, columns, geometry, chosen, picked, start, query, ceiling, isSigned, sides } = grid;
-  const cells = [];
-  for (let row = 0; row < Math.min(rows, 6); row += 1)
-    for (let column = 0; column < Math.min(columns, 6); column += 1)
-      cells.push([
-        grid.value(row, column),
-        geometry?.box(row, column),
-        geometry?.highlight?.({ row, column }),
-        grid.tokens(row, column),
-        grids.findHighlight(grid, { cell: { row, column }, grid }).tints,
-      ]);
-  return { rows, columns, chosen, picked, start, query, ceiling, isSigned, sides, cells };
-}
-
 const made = {};
 const add = (name, value) => {
   made[name] = digest(value);
 };
-const LABELS = headLabels({
-  'decoder.layers.0.self_attention': [
-    { label: 'previous', scores: { previous: 0.8 } },
-    { label: 'sink', scores: { sink: 0.9 } },
-  ],
-  'decoder.layers.1.self_attention': [
-    { label: 'previous', scores: { previous: 0.9 } },
-    { label: 'mixed' },
-  ],
-});
 const card = {
   id: 'tiny',
   kind: 'decoder',
@@ -102,58 +61,6 @@ const card = {
   sites: [],
   analyses: [],
 };
-const sample = sampleTrace();
-const pair = pairTrace();
-const TRACES = {
-  decoder: { ...sample, card, analyses: { ...sample.analyses, head_labels: LABELS } },
-  pair: { ...pair, card: { ...card, kind: 'encoder-decoder', moe: null } },
-  fill: { ...fillTrace(), card: { ...card, kind: 'encoder', has_mask: true, moe: null } },
-  routed: routedTrace(),
-  long: { ...longTrace(70), card },
-};
-const STANDARDS = standardsOf(fieldsOf(VIEWS));
-/** Other settings of the views, one at a time. */
-function settingsOf({ fields }) {
-  const others = Object.entries(fields ?? {}).flatMap(([name, { values = [], standard }]) => [
-    ...values.filter((option) => option !== standard).map((option) => ({ [name]: option })),
-    ...(typeof standard === 'boolean' ? [{ [name]: !standard }] : []),
-  ]);
-  return [{}, { head: 1 }, { query: 2, key: 1 }, { range: 'head', head: 1 }, ...others];
-}
-for (const entry of VIEWS) {
-  const view = await entry.load();
-  for (const [kind, trace] of Object.entries(TRACES))
-    for (const width of [320, 640, 1100])
-      for (const [at, setting] of settingsOf(entry).entries()) {
-        const palette = at % 2 === 0 ? PALETTE : DARK;
-        // Of an edit of the last layer no map is drawn.
-        const edited = { compare_layer: 'all', ...setting };
-        const state = { ...STANDARDS, ...FRAME, ...edited, view: entry.id, width, palette };
-        try {
-          const panels = view.panels?.(trace, state) ?? [{ id: '', state: {} }];
-          const figures = panels.map((panel) => view.figure(trace, { ...state, ...panel.state }));
-          if (figures.some(({ data }) => data))
-            add(
-              `${entry.id}, ${kind}, ${width} pixels, ${JSON.stringify(setting)}`,
-              figures.map(({ data, layout, grid }) => [data, layout, cellsOf(grid)]),
-            );
-        } catch {
-          // The view is not for such a model.
-        }
-      }
-}
-for (const id of Object.keys(ARRAYS)) {
-  const { experiment } = await import(`../../../static/js/views/experiments/${id}.js`);
-  for (const width of [300, 560, 1000])
-    for (const picture of experiment.pictures(resultOf(id))) {
-      const { data, layout, grid } = picture.draw({
-        width,
-        height: 600,
-        palette: width === 560 ? DARK : PALETTE,
-      });
-      add(`experiment ${id}, ${picture.id}, ${width} pixels`, [data, layout, cellsOf(grid)]);
-    }
-}
 const SHAPES = {
   'decoder with experts': {
     ...card,

@@ -1,8 +1,8 @@
 /**
- * What every drawing holds besides its ink: words, numbers, table, spoken cells, link to the sentence,
- * cursor. Recorded answers of tiny models of every kind are drawn by every view in all its settings,
- * at three widths; figures.json has digests of it. Colours and places are the concern of
- * drawings.test.js. After a change that is meant:
+ * What every drawing holds: words, numbers, table, spoken cells, link to the sentence, cursor, and its
+ * ink. Recorded answers of tiny models of every kind are drawn by every view in all its settings, at
+ * three widths, and keep the contract of views; figures.json has digests of it. After a change that
+ * is meant:
  *
  *     HEADLIGHT_RENEW_FIGURES=1 node --test tests/js/plot/figures.test.js
  *
@@ -29,11 +29,11 @@ import { MAP } from '../../../static/js/ui/model_map/parts.js';
 import { VIEWS } from '../../../static/js/views/registry.js';
 import { answerFromRecord, keepRecord } from '../recorded.js';
 import { PALETTE } from '../sample.js';
+import { assertContract, assertFits, WIDTHS } from '../views/view_contract.js';
 import { ARRAYS, resultOf } from '../views/experiments/results.js';
 
 const FILE = new URL('figures.json', import.meta.url);
 const DARK = { ...PALETTE, theme: 'dark', surface: '#000', ink: '#fff' };
-const WIDTHS = [358, 820, 1360];
 const ASPECTS = ['words', 'numbers', 'table', 'cells', 'sentence', 'cursor'];
 /** Of a grid, every cell up to this number, else evenly spread ones. */
 const MOST_CELLS = 150;
@@ -130,16 +130,17 @@ async function written(trace) {
 
 const round = (value) => (Number.isFinite(value) ? Number(value.toPrecision(5)) : `${value}`);
 const COLOUR = /rgba?\([^)]*\)|#[0-9a-f]{3,8}\b/gi;
-/** Plain data of a value: numbers to five digits, without colours and functions. */
-function essence(value) {
+/** Plain data of a value: numbers to five digits, without functions and, unless it is ink, colours. */
+function essence(value, isInk = false) {
+  const each = (part) => essence(part, isInk);
   if (typeof value === 'number') return round(value);
-  if (typeof value === 'string') return value.replace(COLOUR, '');
-  if (ArrayBuffer.isView(value) || Array.isArray(value)) return Array.from(value, essence);
+  if (typeof value === 'string') return isInk ? value : value.replace(COLOUR, '');
+  if (ArrayBuffer.isView(value) || Array.isArray(value)) return Array.from(value, each);
   if (typeof value !== 'object' || value === null) return value;
   const entries = Object.entries(value).filter(
-    ([, each]) => typeof each !== 'function' && each !== undefined,
+    ([, part]) => typeof part !== 'function' && part !== undefined,
   );
-  return Object.fromEntries(entries.sort().map(([name, each]) => [name, essence(each)]));
+  return Object.fromEntries(entries.sort().map(([name, part]) => [name, each(part)]));
 }
 
 /** Up to `most` of the numbers below `count`, evenly spread. */
@@ -150,7 +151,8 @@ function some(count, most) {
 
 /** @returns {Record<string, unknown>} by aspect */
 function aspectsOf({ data, layout, grid, ...words }) {
-  if (!grid) return { words };
+  const ink = [data, layout];
+  if (!grid) return { words, ink };
   const cells = some(grid.rows * grid.columns, MOST_CELLS).map((at) => [
     Math.floor(at / grid.columns),
     at % grid.columns,
@@ -166,6 +168,7 @@ function aspectsOf({ data, layout, grid, ...words }) {
   const { start = { row: 0, column: 0 }, kind = grid.columns > 1 ? 'heatmap' : 'bar chart' } = grid;
   return {
     words,
+    ink,
     numbers: [
       grid.rows,
       grid.columns,
@@ -202,31 +205,40 @@ function aspectsOf({ data, layout, grid, ...words }) {
   };
 }
 
-const digest = (value) =>
+const digest = (value, isInk) =>
   createHash('sha256')
-    .update(JSON.stringify(essence(value)) ?? '')
+    .update(JSON.stringify(essence(value, isInk)) ?? '')
     .digest('hex')
     .slice(0, 6);
 
-/** Digests by name: of every aspect, all figures of a view together. */
+/** Digests by name: of every aspect at each width, or once if they are the same, and of the ink. */
 const made = {};
-const themes = [];
+const [themes, broken] = [[], []];
 /** @param {string} name @param {(frame: {width: number, palette: object}) => object[]} draw */
 function add(name, draw) {
+  const inks = [];
   const at = WIDTHS.map((width) => {
-    const aspects = draw({ width, palette: PALETTE }).map(aspectsOf);
-    const digests = ASPECTS.map((aspect) => digest(aspects.map((each) => each[aspect]))).join(' ');
+    const figures = draw({ width, palette: PALETTE });
+    try {
+      for (const figure of figures.filter(({ grid }) => grid))
+        if (width === WIDTHS[0]) assertContract([figure], width);
+        else assertFits(figure, width);
+    } catch ({ message }) {
+      broken.push(`${name}, ${width} pixels: ${message}`);
+    }
+    const aspects = figures.map(aspectsOf);
+    inks.push(aspects.map(({ ink }) => ink));
     if (process.env.HEADLIGHT_FIGURE === name)
       console.log(JSON.stringify(essence(aspects), null, 1));
     if (width === WIDTHS[1]) {
       const dark = draw({ width, palette: DARK }).map(aspectsOf);
-      if (!isSame(dark, aspects)) themes.push(name);
+      if (digest(dark) !== digest(aspects)) themes.push(name);
+      inks.push(dark.map(({ ink }) => ink));
     }
-    return digests;
+    return ASPECTS.map((aspect) => digest(aspects.map((each) => each[aspect]))).join(' ');
   });
-  made[name] = new Set(at).size === 1 ? at[0] : at;
+  made[name] = [...(new Set(at).size === 1 ? [at[0]] : at), digest(inks, true)].join(', ');
 }
-const isSame = (one, other) => digest(one) === digest(other);
 
 for (const [model, { other, ...texts }] of Object.entries(MODELS)) {
   const short = catalogue.models.find(({ id }) => id === model);
@@ -297,19 +309,27 @@ for (const id of Object.keys(ARRAYS)) {
 }
 keepRecord();
 
-test('words, numbers, table, cells, sentence and cursor of every figure are as they were', () => {
+test('every figure is as it was', () => {
   if (process.env.HEADLIGHT_RENEW_FIGURES)
     writeFileSync(FILE, `${JSON.stringify(made, null, 1)}\n`);
   const expected = JSON.parse(readFileSync(FILE, 'utf8'));
   const differences = Object.keys({ ...expected, ...made }).flatMap((name) => {
-    const [now, then] = [made[name], expected[name]].map((at) => [at ?? ''].flat());
-    return WIDTHS.flatMap((width, at) => {
-      const [one, other] = [now, then].map((list) => (list[at] ?? list[0]).split(' '));
-      const changed = ASPECTS.filter((_, aspect) => one[aspect] !== other[aspect]);
-      return changed.length > 0 ? [`${name}, ${width} pixels: ${changed.join(', ')}`] : [];
+    const [now, then] = [made[name], expected[name]].map((digests = '') => {
+      const at = digests.split(', ');
+      return { ink: at.pop(), at };
     });
+    const changed = WIDTHS.flatMap((width, index) => {
+      const [one, other] = [now, then].map(({ at }) => (at[index] ?? at[0] ?? '').split(' '));
+      const aspects = ASPECTS.filter((_, aspect) => one[aspect] !== other[aspect]);
+      return aspects.length > 0 ? [`${name}, ${width} pixels: ${aspects.join(', ')}`] : [];
+    });
+    return now.ink === then.ink ? changed : [...changed, `${name}: ink`];
   });
   deepEqual(differences, []);
+});
+
+test('every figure keeps the contract of views', () => {
+  deepEqual(broken, []);
 });
 
 test('a theme changes nothing but colours', () => {
