@@ -6,7 +6,6 @@ import { findHighlight } from '../../../../static/js/plot/grid.js';
 import { attention } from '../../../../static/js/views/attention/attention.js';
 import { readSetting } from '../../../../static/js/views/attention/chosen_weights.js';
 import { array, FRAME, pairTrace, sampleTrace, TOKENS, plain } from '../../sample.js';
-import { assertContract, WIDTHS } from '../view_contract.js';
 
 const COUNT = TOKENS.length;
 const SITE = 'decoder.layers.1.self_attention';
@@ -323,19 +322,6 @@ test('a chosen head is shown, or joins or leaves the shown set', () => {
   });
 });
 
-test('every mode keeps the contract of figures', () => {
-  for (const state of [
-    { attention_what: 'log' },
-    { attention_what: 'scores' },
-    { attention_what: 'value_weighted' },
-    { attention_which: 'rollout' },
-    { attention_words: true },
-    { attention_hide: 'special' },
-    { attention_threshold: 0.3, attention_as: 'lines' },
-  ])
-    for (const width of WIDTHS) assertContract([shown({ ...state, key: 1, width })], width);
-});
-
 // --- overlaid ------------------------------------------------------------------------------------
 
 await attention.prepare(sampleTrace(), { ...FRAME, attention_which: 'overlay' });
@@ -378,7 +364,4 @@ test('each overlaid head can be switched, has its colour beside the switch, and 
   );
   ok(colours.size >= 2);
   deepEqual(swatchesOf(figure), ['head 0', 'head 1']);
-  for (const width of WIDTHS)
-    for (const attention_as of ['matrix', 'lines'])
-      assertContract([shown({ ...OVERLAID, attention_as, width })], width);
 });

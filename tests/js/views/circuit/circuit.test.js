@@ -5,7 +5,6 @@ import { circuit } from '../../../../static/js/views/circuit/circuit.js';
 import { listNodes, unfoldedNodes } from '../../../../static/js/views/circuit/map.js';
 import { cutsIn, cutting } from '../../../../static/js/views/circuit/request.js';
 import { FRAME, sampleTrace, tensor } from '../../sample.js';
-import { assertContract, WIDTHS } from '../view_contract.js';
 
 const node = (name, kind, layer = null, heads = [], path = '') => ({
   name,
@@ -89,10 +88,6 @@ function stateOf(more = {}) {
 
 const drawn = (state, trace = here) =>
   circuit.panels(trace, state).map((panel) => circuit.figure(trace, { ...state, ...panel.state }));
-
-test('every drawing holds the contract at every width', () => {
-  for (const width of WIDTHS) assertContract(drawn(stateOf({ width })), width);
-});
 
 test('the words that the two sentences decide between are asked for', () => {
   const { circuit: asked, other } = circuit.asks(here, stateOf());
@@ -197,7 +192,6 @@ test('by token a part has a place in the column of each token that it works at',
 test('by token the circuit is asked for with positions, and said with the words', () => {
   const state = unfolded();
   equal(circuit.asks(here, state).circuit.circuit.by_position, true);
-  for (const width of WIDTHS) assertContract(drawn({ ...state, width }), width);
   const said = circuit.wording(here, state).answer.join(' ');
   match(
     said,

@@ -6,7 +6,6 @@ import { compare } from '../../../../static/js/views/compare/compare.js';
 import { partnersOf } from '../../../../static/js/views/compare/models.js';
 import { nameOfB } from '../../../../static/js/views/compare/sides.js';
 import { array, fillTrace, FRAME, plain, sampleTrace, tensor, TOKENS } from '../../sample.js';
-import { assertContract, WIDTHS } from '../view_contract.js';
 
 const CARD = {
   id: 'tiny',
@@ -282,10 +281,6 @@ test('different kinds of attention are not subtracted', () => {
   match(next.notice, /^Not comparable/);
 });
 
-test('every figure keeps the contract', () => {
-  for (const width of WIDTHS) assertContract(Object.values(figures({ width })), width);
-});
-
 const PAIRS = {
   0.1: { partner: '1.0', correlation: 0.9 },
   '1.0': { partner: '0.1', correlation: -0.25 },
@@ -375,7 +370,6 @@ test('a reward model rates the text of two models, token by token', () => {
   ok(ids.includes('reward') && !ids.includes('next'), 'it predicts no token');
   equal(compare.wording(trace, shown).answer.length, 1);
   const figure = compare.figure(trace, { ...shown, part: 'reward' });
-  assertContract([figure], FRAME.width);
   deepEqual(figure.facts[0], ['Reward of the text', '4.000']);
   match(figure.grid.describe(0, 2), /changes the reward by −1\.?0*, to 2/);
   const waiting = compare.figure(trace, {

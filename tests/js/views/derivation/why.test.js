@@ -1,9 +1,8 @@
 import { deepEqual, doesNotMatch, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
-import { spoken } from '../../../../static/js/ui/formula.js';
 import { why } from '../../../../static/js/views/derivation/why.js';
 import { FRAME, pairTrace, TOKENS, plain } from '../../sample.js';
-import { assertContract, assertReadable, WIDTHS } from '../view_contract.js';
+import { assertReadable, WIDTHS } from '../view_contract.js';
 import { asked, askedOfPair } from './sample.js';
 
 const PLAIN = { why_unscaled: false, why_temperature: 1 };
@@ -63,16 +62,6 @@ test('the steps follow each other, numbered; a turn comes first where positions 
   equal(titles(figures(asked('alibi')))[1], '2. The score: scaled, biased and masked');
   equal(titles(figures(askedOfPair('cross'), { where: 'cross' }))[1], '2. The score: scaled');
 });
-
-for (const positional of ['sinusoidal', 'rotary', 'alibi']) {
-  test(`${positional}: every step is drawn, can be read, and is safe for Plotly`, () => {
-    for (const width of WIDTHS) {
-      const found = figures(asked(positional), { width });
-      assertContract(found, width);
-      for (const line of found.flatMap(({ formula }) => formula)) ok(spoken(line).length > 2);
-    }
-  });
-}
 
 for (const where of ['encoder', 'decoder', 'cross']) {
   test(`the ${where} of an encoder–decoder has its own tokens as queries and keys`, () => {

@@ -1,9 +1,8 @@
-import { deepEqual, equal, match, ok } from 'node:assert/strict';
+import { deepEqual, equal, match } from 'node:assert/strict';
 import { test } from 'node:test';
 import { findPlaces } from '../../../../static/js/trace/attention.js';
 import { entropy, measureSpread } from '../../../../static/js/views/entropy/entropy.js';
-import { FRAME, near, pairTrace, plain, sampleTrace, tensor } from '../../sample.js';
-import { assertContract, WIDTHS } from '../view_contract.js';
+import { FRAME, near, plain, sampleTrace, tensor } from '../../sample.js';
 
 /** Four tokens: the first head takes the token itself, the second all keys so far evenly. */
 function evenTrace() {
@@ -40,10 +39,4 @@ test('the map has the means above it, says its bits, and opens the attention of 
   deepEqual(grid.choose(0, 3), { query: 3, view: 'attention', layer: 0 });
   equal(facts[1][1], `${Math.log2(5).toFixed(2)} bits`);
   match(entropy.figure({ ...trace, tensors: {} }, FRAME).notice, /no attention/);
-});
-
-test('it keeps the contract for one text and for two', () => {
-  for (const trace of [sampleTrace(), pairTrace()])
-    for (const width of WIDTHS) assertContract([entropy.figure(trace, { ...FRAME, width })], width);
-  ok(entropy.places(pairTrace()).length > 1);
 });

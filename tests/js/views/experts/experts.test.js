@@ -13,7 +13,6 @@ import {
 import {
   figuresOf,
   FRAME,
-  longTrace,
   near,
   pairTrace,
   plain,
@@ -22,7 +21,6 @@ import {
   tensor,
   TOKENS,
 } from '../../sample.js';
-import { assertContract, assertFits, WIDTHS } from '../view_contract.js';
 import { CARD, CHOSEN, routedTrace, WEIGHTS } from './sample.js';
 
 const COUNT = TOKENS.length;
@@ -208,17 +206,6 @@ test('specialities: the full card is asked for, and waited for', () => {
   deepEqual(experts.asks(sampleTrace({ isDense: true }), state), {});
   for (const { notice } of specialities(routedTrace(), { answers: { card: { isWaiting: true } } }))
     equal(notice, 'Reading…');
-});
-
-test('route and specialities keep the contract, at 256 tokens too', () => {
-  for (const show of ['route', 'specialities']) {
-    const state = { experts_show: show, experts_expert: 3, answers: ANSWERS };
-    for (const width of WIDTHS) {
-      assertContract(figuresOf(experts, routedTrace(), { ...state, width }), width);
-      const long = figuresOf(experts, longTrace(256), { ...state, width });
-      for (const figure of long.filter(({ notice }) => !notice)) assertFits(figure, width);
-    }
-  }
 });
 
 const sum = (links) => links.reduce((total, { value }) => total + value, 0);

@@ -6,7 +6,6 @@ import { all, blank, find, settled } from '../../browser.js';
 import { createAtlas } from '../../../../static/js/views/head/atlas.js';
 import { head } from '../../../../static/js/views/head/head.js';
 import { FRAME, sampleTrace } from '../../sample.js';
-import { assertContract, WIDTHS } from '../view_contract.js';
 
 const PLACE = {
   text: 'The <b> king saw him.',
@@ -87,12 +86,6 @@ test('pairs, distances and parts of speech are drawn as they were counted', () =
   const { data, grid } = drawn('distances');
   deepEqual([data[0].y.length, data[0].y[0], data[0].y[2], data[0].y[24]], [25, 5, 80, 15]);
   match(grid.describe(0, 24), /≥ 24: 15 weights/);
-});
-
-test('the drawings keep what every figure keeps', () => {
-  for (const width of WIDTHS)
-    for (const chart of ['pairs', 'distances', 'tags'])
-      assertContract([head.figure(trace(), stateOf({ chart, width }))], width);
 });
 
 test('only a model with an atlas is asked for it, and has the drawings', () => {

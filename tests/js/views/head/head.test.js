@@ -2,7 +2,6 @@ import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { head } from '../../../../static/js/views/head/head.js';
 import { array, FRAME, sampleTrace } from '../../sample.js';
-import { assertContract, WIDTHS } from '../view_contract.js';
 
 const PROFILE = {
   labels: ['previous'],
@@ -75,11 +74,6 @@ test('a head without a profile says so, and that none was measured', () => {
   equal(head.asks(sampleTrace(), FRAME).card.card, sampleTrace().model);
 });
 
-test('its figure keeps what every figure keeps', () => {
-  for (const width of WIDTHS)
-    assertContract([head.figure(sampleTrace(), stateOf(HEADS, { width }))], width);
-});
-
 // --- circuits ------------------------------------------------------------------------------------
 
 /** Circuits in which token `n` writes and seeks the ids 10 n and 10 n + 1. */
@@ -134,10 +128,4 @@ test('a model without circuits says why, and is not asked for them', () => {
   const figure = head.figure({ ...trace, card }, { ...stateOf(HEADS), chart: 'writes' });
   match(figure.notice, /normalises what its parts write/);
   deepEqual(Object.keys(head.asks({ ...trace, card }, FRAME)), ['card']);
-});
-
-test('the circuits keep what every figure keeps', () => {
-  for (const width of WIDTHS)
-    for (const chart of ['writes', 'seeks'])
-      assertContract([head.figure(...withCircuits({ query: 3, chart, width }))], width);
 });

@@ -9,7 +9,7 @@ import {
 } from '../../../../static/js/views/long/blocks.js';
 import { long } from '../../../../static/js/views/long/long.js';
 import { FRAME, sampleTrace } from '../../sample.js';
-import { assertContract, WIDTHS } from '../view_contract.js';
+import { WIDTHS } from '../view_contract.js';
 
 const SCORES = [0.5, -2, 3, 1, 7, -Infinity, 2, 6.5];
 const VALUES = Float64Array.from({ length: 16 }, (_, at) => Math.sin(at));
@@ -94,7 +94,6 @@ test('the row of the chosen token is drawn block by block, and equals the pass',
   deepEqual(long.asks(trace, state).blocks.queries, [query]);
   for (const width of WIDTHS) {
     const figure = long.figure(trace, { ...state, width });
-    assertContract([figure], width);
     const facts = Object.fromEntries(figure.facts);
     match(facts['m + ln ℓ'], /apart (0(?!\.)|[\d.]+·10⁻¹[⁰¹²³⁴⁵⁶⁷⁸⁹])/);
     match(facts['o / ℓ'], /at most (0(?!\.)|[\d.]+·10⁻¹[⁰¹²³⁴⁵⁶⁷⁸⁹])/);

@@ -21,7 +21,6 @@ import {
 import { lossStrip, buildStrips } from '../../../../static/js/views/long/map.js';
 import { overviewAsk } from '../../../../static/js/api/answers.js';
 import { FRAME, sampleTrace } from '../../sample.js';
-import { assertContract, WIDTHS } from '../view_contract.js';
 
 const sized = (count) => ({ queries: count, keys: count });
 
@@ -96,9 +95,7 @@ test('bins follow the server’s rule, and say what they are', () => {
 
 test('the whole map is drawn from the trace of a long text; the future is empty', () => {
   const trace = overviewOf(700);
-  const figures = WIDTHS.map((width) => long.figure(trace, stateOf({ width })));
-  assertContract(figures.slice(0, 1), WIDTHS[0]);
-  const [{ grid, title }] = figures;
+  const { grid, title } = long.figure(trace, stateOf({}));
   match(title, /mean of 3 × 3 tokens/);
   ok(Number.isNaN(grid.value(0, 1)) && grid.value(1, 1) > 0);
   const other = long.figure(trace, stateOf({ long_pool: 'max' })).grid;
@@ -116,7 +113,6 @@ test('a region asks for its tile, and waits for it', () => {
   const answers = { tile: { trace: { tensors: { mean_map } } } };
   const figure = long.figure(trace, { ...state, answers, long_pool: 'max' });
   match(figure.title, /exact/);
-  assertContract([figure], 600);
   equal(
     callOf(trace, figure.grid).path,
     `/api/v1/traces/${'f'.repeat(32)}/tile?attention=${SITE}&head=0&queries=600%3A616&keys=0%3A8&resolution=256`,

@@ -12,7 +12,7 @@ import {
   tensor,
   TOKENS,
 } from '../../sample.js';
-import { WIDTHS, assertContract, assertFits, assertReadable } from '../view_contract.js';
+import { assertReadable } from '../view_contract.js';
 
 const COUNT = TOKENS.length;
 const CARD = {
@@ -71,30 +71,6 @@ const ENCODINGS = {
   rotary: { trace: { tensors: { cos: flat(COUNT, 1, 1) } } },
   alibi: { trace: { tensors: { bias: BIAS } } },
 };
-
-const SHOWN = [
-  ['lines of an encoding', sinusoidal(), show('waves', { positions_dimension: 1 })],
-  ['lines of rotary', withCard(schemeTrace('rotary')), show('waves')],
-  ['lines of ALiBi', withCard(schemeTrace('alibi')), show('waves')],
-  ['the rotation of an encoding', sinusoidal(), show('rotation', { positions_shift: 2 })],
-  ['the rotation of queries', withCard(schemeTrace('rotary')), show('rotation')],
-  ['schemes', sinusoidal(), show('schemes', { cards: CARDS, answers: ENCODINGS })],
-  [
-    'twins',
-    sinusoidal(),
-    show('twins', {
-      cards: CARDS,
-      answers: Object.fromEntries(TWINS.map(({ id }) => [id, byDistance([0.6, 0.3, 0.1])])),
-    }),
-  ],
-];
-
-for (const [what, trace, state] of SHOWN) {
-  test(`${what}: drawn, readable, without markup, on axes that count`, () => {
-    for (const width of WIDTHS)
-      assertContract(figuresOf(positions, trace, { ...state, width }), width);
-  });
-}
 
 test('lines: the dots are what was captured, and lie on the formula', () => {
   const state = show('waves', { positions_dimensions: [0, 3], positions_dimension: 2 });
@@ -287,11 +263,6 @@ test('twins: the losses on their cards stand in one chart, with the trained leng
   ok(Number.isNaN(grid.value(0, 2)));
   match(summary, /Learned 4.25 up to 128; Rotary 3.5 up to 128, 3.25 up to 256/u);
   equal(layout.shapes[0].x0, 128);
-  for (const width of WIDTHS)
-    for (const drawn of figuresOf(positions, sinusoidal(), { ...state, width }).slice(4)) {
-      assertReadable(drawn);
-      assertFits(drawn, width);
-    }
 });
 
 test('twins: the same axes in all', () => {

@@ -13,7 +13,6 @@ import {
   TARGET_TOKENS,
   TOKENS,
 } from '../../sample.js';
-import { assertContract, assertFits, WIDTHS } from '../view_contract.js';
 import { answersOf, lensAnalysis, streamAnalysis } from './sample.js';
 
 const COUNT = TOKENS.length;
@@ -64,23 +63,6 @@ test('a pending, rejected or missing analysis shows one notice', () => {
     deepEqual(stream.asks({ ...sampleTrace(), card }, { stream_show: show }), {});
   }
 });
-
-for (const show of SHOWS) {
-  test(`${show}: explains its words and is offered`, () => {
-    const { terms = stream.terms } = stream.wording(sampleTrace(), { stream_show: show });
-    ok(terms.length >= 2);
-    const [{ options }] = stream.controls(sampleTrace(), { stream_show: show });
-    ok(options.some(({ id }) => id === show));
-  });
-
-  test(`${show}: keeps the contract, at 256 tokens too`, () => {
-    for (const width of WIDTHS) {
-      for (const trace of [sampleTrace(), fillTrace(), pairTrace()])
-        assertContract(shown(trace, show, { stream_layer: 0, width }), width);
-      for (const figure of shown(longTrace(256), show, { width })) assertFits(figure, width);
-    }
-  });
-}
 
 test('the likeliest token stands in every cell, its probability in the colour', () => {
   const [{ data, grid }] = shown(sampleTrace(), 'lens');

@@ -2,7 +2,6 @@ import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { translate } from '../../../../static/js/views/translate/translate.js';
 import { FRAME, pairTrace, plain } from '../../sample.js';
-import { assertContract, WIDTHS } from '../view_contract.js';
 
 const WEIGHTS = [0.9, 0.1, 0, 0, 0, 0.25, 0.75, 0];
 
@@ -144,8 +143,4 @@ test('one’s own translation stands beside the model’s, which can be taken ba
   ]);
   equal(actions[0].patch.target, null);
   equal(figures()[0].actions[0].patch.target, 'il vit', 'the model’s may be changed');
-});
-
-test('every figure keeps the contract', () => {
-  for (const width of WIDTHS) assertContract(figures({ width }), width);
 });

@@ -3,7 +3,6 @@ import { test } from 'node:test';
 import { share } from '../../../../static/js/words/numbers.js';
 import { word } from '../../../../static/js/views/word/word.js';
 import { FRAME, pairTrace, plain, sampleTrace, tensor } from '../../sample.js';
-import { assertContract, WIDTHS } from '../view_contract.js';
 
 const PARTS = [0.5, -0.25, 1, -2, 0, 3, 0.75, 0];
 const NAMES = [
@@ -69,18 +68,6 @@ function figuresOf(trace, state) {
   return word.panels(trace, state).map((panel) => word.figure(trace, { ...state, ...panel.state }));
 }
 
-test('every chart holds the contract at every width', () => {
-  const trace = withCard(sampleTrace());
-  for (const width of WIDTHS) {
-    const figures = figuresOf(trace, stateOf(trace, { width }));
-    deepEqual(
-      figures.map(({ title }) => title),
-      ['By layer', 'By head', 'By word', 'By expert'],
-    );
-    assertContract(figures, width);
-  }
-});
-
 test('the parts are in the order of the model, the experts called so', () => {
   const trace = withCard(sampleTrace());
   const [{ grid, data }] = figuresOf(trace, stateOf(trace));
@@ -133,7 +120,6 @@ test('a translator’s source tokens come through cross-attention', () => {
   const tokens = figures.find(({ title }) => title === 'By word');
   const places = tokens.grid.rowLabels.map((_, row) => tokens.grid.tokens(row, 0));
   ok(places.some(({ key }) => key === undefined));
-  assertContract(figures, FRAME.width);
 });
 
 test('the answer names the most for and the most against, by sign, and the source tokens', () => {
@@ -265,16 +251,6 @@ test('patching asks for a second sentence, and maps the shares', () => {
   };
   deepEqual(tableAt(0.02), ['45 %', '0.900']);
   deepEqual(tableAt(-0.009), ['40 %', '0.900'], 'rounding reaches the second digit of the share');
-  for (const width of WIDTHS) {
-    const state = answered(trace, 'patching', shares, {
-      word_show: 'patching',
-      word_text: 'it ran',
-      width,
-    });
-    const figures = figuresOf(trace, state);
-    equal(figures.length, 2);
-    assertContract(figures, width);
-  }
 });
 
 test('saliency shows both kinds for each token', () => {
@@ -286,7 +262,6 @@ test('saliency shows both kinds for each token', () => {
     figures.map(({ data }) => data[0].x[0]),
     [1, -2],
   );
-  assertContract(figures, FRAME.width);
 });
 
 test('a caption names the tokens that are compared, and the place', () => {
