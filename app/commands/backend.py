@@ -57,12 +57,9 @@ SHORT_SECONDS, LONG_SECONDS = 60.0, 900.0
 _LOCAL_OPTIONS = ("device", "precision", "models_dir")
 
 
-def members_of(form: type[BaseModel], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that are given and that a request has."""
-    return {name: options[name] for name in form.model_fields if options.get(name) is not None}
-
-
-def request_of(form: type[Form], members: dict[str, Any], backend: Backend) -> Form:
+def request_of(
+    form: type[Form], members: dict[str, Any], backend: Backend, flags: Mapping[str, str]
+) -> Form:
     """Return a request of the members; its model may be named by a folder.
 
     Raises:
@@ -74,7 +71,7 @@ def request_of(form: type[Form], members: dict[str, Any], backend: Backend) -> F
     try:
         return form(**members)
     except ValidationError as error:
-        raise UsageError(request_errors(error, members)) from error
+        raise UsageError(request_errors(error, members, flags)) from error
 
 
 class Local:

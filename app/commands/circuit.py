@@ -16,20 +16,20 @@ from headlight.commands.parsing import (
     UsageError,
     chosen_models,
     option,
+    request_errors,
     settings_with_models,
 )
+from headlight.commands.requests import flags_of, given, of_request
 
 if TYPE_CHECKING:
     from headlight.schemas.circuits import CircuitAnswer, FaithfulnessAnswer
 
 app = Commands()
 
-OPTIONS = {"n_pairs": "--pairs", "n_edges": "--edges"}
-"""The options of members of a request that are named otherwise."""
 
-
-@app.command()
+@app.command(cls=of_request("headlight.schemas.circuits:CircuitRequest"))
 def circuit(
+    ctx: typer.Context,
     model: Annotated[
         str | None, typer.Argument(help="A model's id, or its folder.", metavar="MODEL")
     ] = None,
@@ -42,33 +42,6 @@ def circuit(
             "TASK",
         ),
     ] = None,
-    n_pairs: Annotated[
-        int | None, option("The pairs of a task that ships.", "N", "32", name="--pairs", min=2)
-    ] = None,
-    n_edges: Annotated[
-        int | None, option("The edges of the circuit.", "N", name="--edges", min=1)
-    ] = None,
-    faithfulness: Annotated[
-        float | None,
-        option("Without --edges, as few edges as reach this.", "SHARE", "0.9", min=0.0, max=1.0),
-    ] = None,
-    score: Annotated[
-        str | None, option("eap, eap_ig, noising, denoising or exact.", "NAME", "eap_ig")
-    ] = None,
-    steps: Annotated[int | None, option("Of eap_ig.", "N", "5", min=1)] = None,
-    rule: Annotated[
-        str | None, option("How edges are chosen: top, greedy or pruned.", "NAME", "pruned")
-    ] = None,
-    baseline: Annotated[
-        str | None,
-        option("What cut edges carry: corrupted, zero or mean.", "NAME", "corrupted"),
-    ] = None,
-    by_position: Annotated[
-        bool, option("Tell positions apart: an edge is named 3.3→logits@5.", name="--by-position")
-    ] = False,
-    by_expert: Annotated[
-        bool, option("Tell the experts of a layer apart, as 2.e5.", name="--by-expert")
-    ] = False,
     form: Annotated[
         str | None, option("Write json, csv, graphml or dot.", "NAME", name="--format")
     ] = None,
@@ -97,18 +70,6 @@ def circuit(
     settings = settings_with_models(device=device, models_dir=models_dir, **chosen_models([model]))
     if task is None:
         raise UsageError("name a --task, or a file of pairs; without MODEL they are listed")
-    members = {
-        "n_pairs": n_pairs,
-        "n_edges": n_edges,
-        "faithfulness": faithfulness,
-        "score": score,
-        "steps": steps,
-        "rule": rule,
-        "baseline": baseline,
-        "by_position": by_position or None,
-        "by_expert": by_expert or None,
-    }
-    options = {name: value for name, value in members.items() if value is not None}
     if form is not None and form not in FORMATS:
         raise UsageError(f"there is no format {form!r}; there are {', '.join(FORMATS)}")
     if out != STANDARD_OUTPUT and form is None:
@@ -116,11 +77,9 @@ def circuit(
     for path in (out, save_pairs or STANDARD_OUTPUT):
         check(path, is_forced=force)
     try:
-        request = CircuitRequest.model_validate({**_source(task), **options})
+        request = CircuitRequest.model_validate({**_source(task), **given(ctx)})
     except ValidationError as error:
-        first = error.errors()[0]
-        named = ".".join(map(str, first["loc"]))
-        raise UsageError(f"{OPTIONS.get(named, named)}: {first['msg']}") from error
+        raise UsageError(request_errors(error, given(ctx), flags_of(ctx))) from error
     registry = registry_of(settings)
     try:
         answer = compute(request, registry.checkpoint(settings.default_model))

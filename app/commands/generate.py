@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headlight.commands.options import Device, ModelsDir, Precision, Server
-from headlight.commands.parsing import Commands, UsageError, option
+from headlight.commands.parsing import Commands, UsageError, option, option_of
+from headlight.commands.requests import flags_of, given, of_request
 
 if TYPE_CHECKING:
     from headlight.client import GenerationEvent
@@ -16,42 +17,11 @@ if TYPE_CHECKING:
 app = Commands()
 
 
-@app.command()
+@app.command(cls=of_request("headlight.schemas.generation:GenerateRequest"))
 def generate(
+    ctx: typer.Context,
     text: Annotated[str, typer.Argument(help="The beginning of the text.", metavar="TEXT")],
     n_tokens: Annotated[int, option("The largest number of new tokens.", "N")] = 50,
-    temperature: Annotated[
-        float | None,
-        option("Divides the logits; 0 always takes the likeliest token.", "T", "1"),
-    ] = None,
-    top_k: Annotated[
-        int | None, option("Sample from the K likeliest tokens only.", "K", name="--top-k")
-    ] = None,
-    top_p: Annotated[
-        float | None,
-        option("Sample from the fewest tokens whose probabilities reach P.", "P", name="--top-p"),
-    ] = None,
-    repetition_penalty: Annotated[
-        float | None,
-        option("Above 1, the tokens of the text so far become less likely.", "X", "1"),
-    ] = None,
-    stop: Annotated[
-        list[str] | None, option("End the text before this string; repeat it for more.", "TEXT")
-    ] = None,
-    beams: Annotated[
-        int | None, option("Beam search of this width, in place of sampling.", "N", "1")
-    ] = None,
-    length_penalty: Annotated[
-        float | None,
-        option("Of beam search: divide log-probabilities by length^X.", "X", "1"),
-    ] = None,
-    best_of: Annotated[
-        int | None,
-        option("Sample N texts and print the one that --reward rates highest.", "N", "1"),
-    ] = None,
-    reward: Annotated[str | None, option("The reward model of --best-of.", "ID")] = None,
-    seed: Annotated[int | None, option("The seed of the random numbers.", "N", "0")] = None,
-    model: Annotated[str | None, option("A model's id, or its folder.", "ID", "stories")] = None,
     server: Server = None,
     device: Device = None,
     precision: Precision = None,
@@ -62,20 +32,20 @@ def generate(
     from headlight.commands.backend import (
         chosen_backend,
         ending_with_its_reader,
-        members_of,
         request_of,
     )
     from headlight.schemas.generation import GenerateRequest
 
-    members = members_of(GenerateRequest, options)
+    members = {"text": text, "n_tokens": n_tokens, **given(ctx)}
     if "reward" in members and members.get("best_of", 1) == 1:
         raise UsageError("--reward rates the texts of --best-of; say how many with --best-of 8")
     sampling = [name for name in ("temperature", "top_k", "top_p") if name in members]
     if members.get("beams", 1) > 1 and sampling:
-        option = "--" + sampling[0].replace("_", "-")
-        raise UsageError(f"--beams searches and does not sample; leave out {option}")
+        raise UsageError(
+            f"--beams searches and does not sample; leave out {option_of(sampling[0])}"
+        )
     with chosen_backend(options, is_long=False) as backend:
-        request = request_of(GenerateRequest, members, backend)
+        request = request_of(GenerateRequest, members, backend, flags_of(ctx))
         with ending_with_its_reader():
             _write_text(members["text"], backend.events(request), request.stop)
 

@@ -241,13 +241,15 @@ def option_of(setting: str) -> str:
     return f"--{setting.removeprefix('default_').replace('_', '-')}"
 
 
-def request_errors(error: ValidationError, request: Mapping[str, Any]) -> str:
-    """Return a line for every wrong option of those that make a request."""
+def request_errors(
+    error: ValidationError, request: Mapping[str, Any], flags: Mapping[str, str]
+) -> str:
+    """Return a line for every wrong option of those that make a request, named as in `flags`."""
     from headlight.problems import validation_path
 
     def name(location: Sequence[str | int]) -> str:
         first, *places = validation_path(location, request)
-        whole = "the text" if first == "text" else option_of(str(first))
+        whole = "the text" if first == "text" else flags.get(str(first), option_of(str(first)))
         return ".".join([whole, *map(str, places)])
 
     return error_lines(error, name)

@@ -22,7 +22,8 @@ from headlight.commands.output import (
     show,
     writing,
 )
-from headlight.commands.parsing import DERIVED, Commands, UsageError, option
+from headlight.commands.parsing import Commands, UsageError, option
+from headlight.commands.requests import flags_of, given, of_request
 
 if TYPE_CHECKING:
     from headlight.client import Trace
@@ -35,23 +36,9 @@ N_SHOWN = 3
 FILE_RESOLUTION = 128
 
 
-def _kinds_of_edits() -> str:
-    from headlight.schemas.edits import KINDS
-
-    return ", ".join(KINDS)
-
-
-def _analyses() -> str:
-    from headlight.analyses.registry import ANALYSES, in_words
-
-    return in_words(list(ANALYSES), "or")
-
-
-DERIVED |= {"{edits}": _kinds_of_edits, "{analyses}": _analyses}
-
-
-@app.command()
+@app.command(cls=of_request("headlight.schemas.traces:TraceRequest"))
 def trace(
+    ctx: typer.Context,
     text: Annotated[
         str | None, typer.Argument(help="The text; - reads standard input.", metavar="TEXT")
     ] = None,
@@ -63,48 +50,6 @@ def trace(
             "FILE",
         ),
     ] = None,
-    model: Annotated[str | None, option("A model's id, or its folder.", "ID", "stories")] = None,
-    target: Annotated[
-        str | None,
-        option("The text that a translator's decoder reads.", "TEXT", "the model's translation"),
-    ] = None,
-    capture: Annotated[
-        list[str] | None, option("A site or a glob; repeat it for more.", "SITE")
-    ] = None,
-    layers: Annotated[list[int] | None, option("Only this layer; repeatable.", "LAYER")] = None,
-    heads: Annotated[list[int] | None, option("Only this head; repeatable.", "HEAD")] = None,
-    analyses: Annotated[
-        list[str] | None,
-        option("A quantity computed from the trace: {analyses}; repeatable.", "NAME"),
-    ] = None,
-    edits: Annotated[
-        str | None,
-        option(
-            "Changes to the pass, as the API takes them: "
-            """'[{"kind": "heads_off", "heads": [3], "layer": 1}]'. The kinds: {edits}.""",
-            "JSON",
-        ),
-    ] = None,
-    resolution: Annotated[
-        int | None,
-        option(
-            "Trace the mean and the maximum of attention in at most this many bins a side, of a "
-            "text of any length.",
-            "BINS",
-        ),
-    ] = None,
-    queries: Annotated[
-        list[int] | None,
-        option("Trace the exact row of attention of this position; repeatable.", "POSITION"),
-    ] = None,
-    dtype: Annotated[
-        str | None,
-        option("float32, or uint16 for attention weights in half the bytes.", "NAME", "float32"),
-    ] = None,
-    triangle: Annotated[
-        bool,
-        option("Leave out the part of causal arrays above the diagonal.", name="--triangle"),
-    ] = False,
     as_json: AsJson = False,
     as_csv: Annotated[
         bool,
@@ -137,7 +82,6 @@ def trace(
     from headlight.commands.backend import (
         chosen_backend,
         ending_with_its_reader,
-        members_of,
         request_of,
         text_of,
     )
@@ -145,15 +89,13 @@ def trace(
 
     outputs = Outputs(**{field.name: options[field.name] for field in fields(Outputs)})
     outputs.check()
-    members = members_of(TraceRequest, options)
+    members = given(ctx)
     if options["file"] is not None and not members.keys() & {"capture", "resolution", "queries"}:
         members["resolution"] = FILE_RESOLUTION
     is_observed = bool(members.keys() & {"resolution", "queries"})
     members["text"] = text_of(options, is_observed=is_observed)
-    if edits := members.get("edits"):
-        members["edits"] = _json(edits, "--edits")
     with chosen_backend(options, is_long=is_observed) as backend:
-        request = request_of(TraceRequest, members, backend)
+        request = request_of(TraceRequest, members, backend, flags_of(ctx))
         with ending_with_its_reader():
             _write_outputs(request, backend, outputs)
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from headlight.forms import Answer, Request
+from headlight.forms import Answer, Request, option
 
 MAX_PAIRS = 128
 MAX_STEPS = 32
@@ -40,50 +40,83 @@ class CircuitSettings(Request):
     task: str | None = Field(
         None, max_length=40, description="A task that ships: `GET /api/v1/tasks` lists them."
     )
-    n_pairs: int = Field(32, ge=2, le=MAX_PAIRS, description="Of the task.")
-    score: Method = Field(
+    n_pairs: int = option(
+        32,
+        flag="--pairs",
+        help="The pairs of a task that ships.",
+        ge=2,
+        le=MAX_PAIRS,
+        description="Of the task.",
+    )
+    score: Method = option(
         "eap_ig",
+        help="eap, eap_ig, noising, denoising or exact.",
         description="eap, eap_ig: by gradients. noising, denoising, exact (their mean): by one run "
         "for each edge.",
     )
-    steps: int = Field(
-        5, ge=1, le=MAX_STEPS, description="Of eap_ig: gradients at (k + ½)/steps between texts."
+    steps: int = option(
+        5,
+        help="Of eap_ig.",
+        ge=1,
+        le=MAX_STEPS,
+        description="Of eap_ig: gradients at (k + ½)/steps between texts.",
     )
-    rule: Literal["top", "greedy", "pruned"] = Field(
+    rule: Literal["top", "greedy", "pruned"] = option(
         "pruned",
+        help="How edges are chosen: top, greedy or pruned.",
         description="top: the largest scores by size. greedy: from the logits back. pruned: of "
         "three times as many, those that the run of the circuit needs most.",
     )
-    baseline: Literal["corrupted", "zero", "mean"] = Field(
+    baseline: Literal["corrupted", "zero", "mean"] = option(
         "corrupted",
+        help="What cut edges carry: corrupted, zero or mean.",
         description="What cut edges carry: the corrupted text's, zero, or the mean of each writer "
         "over all positions of the corrupted texts.",
     )
-    n_edges: int | None = Field(None, ge=1, le=MAX_EDGES, description="If omitted, as few as reach")
-    faithfulness: float | None = Field(
-        None, gt=0, le=1, description="this faithfulness on the pairs that choose. If omitted, 0.9."
+    n_edges: int | None = option(
+        None,
+        flag="--edges",
+        help="The edges of the circuit.",
+        ge=1,
+        le=MAX_EDGES,
+        description="If omitted, as few as reach `faithfulness`.",
     )
-    holds_out: bool = Field(
-        True, description="Every second pair is only measured; otherwise all pairs choose, too."
+    faithfulness: float | None = option(
+        None,
+        help="Without --edges, as few edges as reach this.",
+        metavar="SHARE",
+        shown="0.9",
+        gt=0,
+        le=1,
+        description="The share to reach on the pairs that choose. If omitted, 0.9.",
     )
-    by_position: bool = Field(
+    holds_out: bool = option(
+        True,
+        help="Let every pair choose the edges.",
+        description="Every second pair is only measured; otherwise all pairs choose, too.",
+    )
+    by_position: bool = option(
         False,
+        help="Tell positions apart: an edge is named 3.3→logits@5.",
         description="Edges at each position by themselves, `3.3→logits@5`. The pairs need one "
         "length: those of the commonest are taken.",
     )
-    by_expert: bool = Field(
-        False, description="Each expert is a writer, `2.e5`, and not all of a layer together."
+    by_expert: bool = option(
+        False,
+        help="Tell the experts of a layer apart, as 2.e5.",
+        description="Each expert is a writer, `2.e5`, and not all of a layer together.",
     )
 
 
 class CircuitRequest(CircuitSettings):
     """The pairs of a task, and how to choose the edges of the circuit."""
 
-    pairs: list[PairRequest] = Field(
-        default=[], max_length=MAX_PAIRS, description="In place of them, `task`."
+    pairs: list[PairRequest] = option(
+        flag=None, default=[], max_length=MAX_PAIRS, description="In place of them, `task`."
     )
-    edges: Annotated[list[Text], Field(max_length=MAX_EDGES)] | None = Field(
+    edges: Annotated[list[Text], Field(max_length=MAX_EDGES)] | None = option(
         None,
+        flag=None,
         description="In place of a choice, these edges, such as `3.3→logits`: only their own run "
         "is measured.",
     )

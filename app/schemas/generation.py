@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, PlainSerializer, PlainValidator, TypeAdapter, WithJsonSchema
 
-from headlight.forms import MAX_GLOBS, Answer, Glob, Numbers, TensorAnswer
+from headlight.forms import MAX_GLOBS, Answer, Glob, Numbers, TensorAnswer, option
 from headlight.schemas import Event, ProblemAnswer
 from headlight.schemas.edits import EDITS, EditRequests
-from headlight.schemas.traces import ModelId, TokenAnswer, TokenizeRequest, example
+from headlight.schemas.traces import MODEL, ModelId, TokenAnswer, TokenizeRequest, example
 
 MAX_ALTERNATIVES = 100
 
@@ -33,16 +33,21 @@ class GenerateRequest(TokenizeRequest):
 
     model_config = example(text="Once upon a time", n_tokens=20, temperature=0.8)
 
-    model: ModelId | None = Field(
-        None, description="The decoder that continues the text; if omitted, the default model."
+    model: ModelId | None = option(
+        None,
+        "The decoder that continues the text; if omitted, the default model.",
+        is_resolved=True,
+        **MODEL,
     )
-    forced: list[TokenId] = Field(
+    forced: list[TokenId] = option(
+        flag=None,
         default=[],
         description="Tokens to take in place of the first sampled ones, to replay a run or to "
         "continue from an alternative. Each has an event. The steps after them use the random "
         "numbers of a run that sampled them.",
     )
-    skip: int = Field(
+    skip: int = option(
+        flag=None,
         default=0,
         ge=0,
         lt=2**31,
@@ -54,22 +59,31 @@ class GenerateRequest(TokenizeRequest):
         lt=2**31,
         description="The largest number of tokens to generate, including forced ones.",
     )
-    temperature: float = Field(
+    temperature: float = option(
+        help="Divides the logits; 0 always takes the likeliest token.",
+        metavar="T",
         default=1.0,
         ge=0,
         allow_inf_nan=False,
         description="Divides the logits; 0 always takes the likeliest token.",
     )
-    top_k: int | None = Field(
-        default=None, ge=1, lt=2**31, description="Sample from the k likeliest tokens only."
+    top_k: int | None = option(
+        metavar="K",
+        default=None,
+        ge=1,
+        lt=2**31,
+        description="Sample from the k likeliest tokens only.",
     )
-    top_p: float | None = Field(
+    top_p: float | None = option(
+        metavar="P",
         default=None,
         gt=0,
         le=1,
         description="Sample from the fewest tokens whose probabilities reach p.",
     )
-    repetition_penalty: float = Field(
+    repetition_penalty: float = option(
+        help="Above 1, the tokens of the text so far become less likely.",
+        metavar="X",
         default=1.0,
         gt=0,
         le=10,
@@ -77,60 +91,74 @@ class GenerateRequest(TokenizeRequest):
         description="Divides the positive logits of the tokens in the text so far, and multiplies "
         "their negative ones; 1 changes nothing.",
     )
-    stop: list[StopString] = Field(
+    stop: list[StopString] = option(
+        help="End the text before this string; repeat it for more.",
         default=[],
         max_length=MAX_STOPS,
         description="The text ends where one of these strings is complete; the text of the `end` "
         "event ends before it.",
     )
-    beams: int = Field(
+    beams: int = option(
+        help="Beam search of this width, in place of sampling.",
         default=1,
         ge=1,
         le=MAX_CANDIDATES,
         description="Above 1: beam search of this width, in place of sampling. The stream begins "
         "when it is over, and every token is forced.",
     )
-    length_penalty: float = Field(
+    length_penalty: float = option(
+        help="Of beam search: divide log-probabilities by length^X.",
+        metavar="X",
         default=1.0,
         ge=0,
         le=10,
         allow_inf_nan=False,
         description="Of beam search: hypotheses are ranked by log-probability / length^penalty.",
     )
-    best_of: int = Field(
+    best_of: int = option(
+        help="Sample N texts and print the one that --reward rates highest.",
         default=1,
         ge=1,
         le=MAX_CANDIDATES,
         description="Above 1: sample this many texts, with the seeds from `seed` on, and write the "
         "one that `reward` rates highest. The stream begins when all are rated.",
     )
-    reward: ModelId | None = Field(None, description="The reward model of best_of.")
-    seed: int = Field(
+    reward: ModelId | None = option(
+        None,
+        help="The reward model of --best-of.",
+        metavar="ID",
+        description="The reward model of best_of.",
+    )
+    seed: int = option(
+        help="The seed of the random numbers.",
         default=0,
         ge=0,
         lt=2**63,
         description="The seed of the random numbers. Equal requests generate equal tokens, even "
         "if they omit the seed.",
     )
-    n_alternatives: int = Field(
+    n_alternatives: int = option(
+        flag=None,
         default=10,
         ge=0,
         le=MAX_ALTERNATIVES,
         description="The number of likeliest tokens in each event.",
     )
-    layers: Numbers | None = Field(
-        default=None, description="Return attention and experts of these layers only."
+    layers: Numbers | None = option(
+        flag=None, default=None, description="Return attention and experts of these layers only."
     )
-    heads: Numbers | None = Field(
-        default=None, description="Return attention of these heads only, in this order."
+    heads: Numbers | None = option(
+        flag=None, default=None, description="Return attention of these heads only, in this order."
     )
-    capture: list[Glob] | None = Field(
+    capture: list[Glob] | None = option(
+        flag=None,
         default=None,
         max_length=MAX_GLOBS,
         description="Site names or globs. Each event has the tensors of these sites for the query "
         "that predicted the token, without the axis of queries.",
     )
-    edits: EditRequests | None = Field(
+    edits: EditRequests | None = option(
+        help="Changes to every pass, as `headlight trace` takes them.",
         default=None,
         description=EDITS + " They act in the pass over the text and in every step after it; "
         "positions may lie beyond the text. A mean is taken over heads only, and values for single "

@@ -14,11 +14,13 @@ from pydantic_core import PydanticCustomError
 
 from headlight.analyses.analysis import AnalysisOptions
 from headlight.analyses.registry import (
+    ANALYSES,
     OPTIONS,
     AnalysesAnswer,
     AnalysisName,
     OptionsRequest,
     described,
+    in_words,
 )
 from headlight.forms import (
     MAX_GLOBS,
@@ -31,7 +33,7 @@ from headlight.forms import (
     TensorAnswer,
     option,
 )
-from headlight.schemas.edits import EDITS, EditRequests
+from headlight.schemas.edits import EDITS, KINDS, EditRequests
 
 MAX_ANALYSES = 64
 MAX_MODEL_ID_CHARACTERS = 64
@@ -48,6 +50,14 @@ Scheme = Literal["sinusoidal", "learned", "rotary", "alibi", "relative"]
 Size = Annotated[int, Field(ge=1, le=MAX_POSITIONAL_SIZE)]
 
 
+MODEL: dict[str, Any] = {
+    "help": "A model's id, or its folder.",
+    "metavar": "ID",
+    "shown": "stories",
+}
+"""The words of the command line about the member ``model``."""
+
+
 def example(**members: Any) -> ConfigDict:
     """Return the configuration of a request whose documentation shows these members."""
     return ConfigDict(json_schema_extra={"examples": [members]})
@@ -58,20 +68,23 @@ class TokenizeRequest(Request):
 
     model_config = example(text="The cat sat on the mat.")
 
-    ids: Ids | None = Field(
+    ids: Ids | None = option(
         None,
+        flag=None,
         description="In place of a text, token ids, which are read as they are: no special token "
         "is added.",
     )
-    text: str | None = Field(None, validate_default=True, description="The text.")
+    text: str | None = option(None, "The text.", validate_default=True)
     model: ModelId | None = option(
         None,
         "The model whose tokenizer is used; if omitted, the default model.",
         is_resolved=True,
+        **MODEL,
     )
-    special_tokens: bool = Field(
+    special_tokens: bool = option(
         True,
-        description="Whether the special tokens that the model expects are added to the text.",
+        "Whether the special tokens that the model expects are added to the text.",
+        help="Leave out the special tokens that the model expects.",
     )
 
     @field_validator("text")
@@ -91,6 +104,8 @@ class TraceOptions(OptionsRequest):
     capture: list[Glob] | None = option(
         None,
         is_resolved=True,
+        help="A site or a glob; repeat it for more.",
+        metavar="SITE",
         max_length=MAX_GLOBS,
         description="Site names or globs; a model's card lists its sites. If omitted: attention "
         "weights, positional encoding, router probabilities, expert indices and weights.",
@@ -98,26 +113,39 @@ class TraceOptions(OptionsRequest):
     layers: Numbers | None = option(
         None,
         is_resolved=True,
+        help="Only this layer; repeatable.",
+        metavar="LAYER",
         description="Of the sites in layers, only those in these layers, in both stacks of an "
         "encoder–decoder.",
     )
-    heads: Numbers | None = Field(
-        None, description="Of arrays with a head axis, only these heads, in this order."
+    heads: Numbers | None = option(
+        None,
+        "Of arrays with a head axis, only these heads, in this order.",
+        help="Only this head; repeatable.",
+        metavar="HEAD",
     )
     analyses: list[AnalysisName] | None = option(
         None,
         normal="wanted_analyses",
+        help=f"A quantity computed from the trace: {in_words(list(ANALYSES), 'or')}; repeatable.",
+        metavar="NAME",
         max_length=MAX_ANALYSES,
         description=described(),
     )
     edits: EditRequests | None = option(
         None,
         normal="wanted_edits",
+        help="Changes to the pass, as the API takes them: "
+        """'[{"kind": "heads_off", "heads": [3], "layer": 1}]'. """
+        f"The kinds: {', '.join(KINDS)}.",
         description=EDITS + " A translation made because target is omitted is made without them, "
         "so that passes with and without edits read the same tokens.",
     )
-    resolution: int | None = Field(
+    resolution: int | None = option(
         None,
+        help="Trace the mean and the maximum of attention in at most this many bins a side, of a "
+        "text of any length.",
+        metavar="BINS",
         ge=1,
         le=MAX_RESOLUTION,
         description="Return the weights of every attention, in `layers` if given, pooled to at "
@@ -129,20 +157,24 @@ class TraceOptions(OptionsRequest):
         "page shows), its weight on the `first_token`, its `mean_distance` in tokens and its "
         "`logsumexp`. While the trace is kept, `/traces/{id}/tile` shows any part of a map closer.",
     )
-    queries: Annotated[list[Number], Field(min_length=1, max_length=MAX_QUERIES)] | None = Field(
+    queries: Annotated[list[Number], Field(min_length=1, max_length=MAX_QUERIES)] | None = option(
         None,
+        help="Trace the exact row of attention of this position; repeatable.",
+        metavar="POSITION",
         description="Positions whose exact rows are returned for every attention, in `layers` if "
         "given, as `rows`.",
     )
     dtype: DType = option(
         "float32",
         changes_numbers=False,
+        help="float32, or uint16 for attention weights in half the bytes.",
         description="uint16 sends numbers between 0 and 1 as value/65535: half the bytes, with "
         "an error of at most 8e-6 in each number.",
     )
     triangle: bool = option(
         False,
         changes_numbers=False,
+        help="Leave out the part of causal arrays above the diagonal.",
         description="Send arrays of causal attention without the part above the diagonal, which "
         "is 0 or masked: row after row, T(T + 1)/2 numbers in place of T². In NumPy: "
         "`full = np.full(shape, fill); full[..., *np.tril_indices(shape[-1])] = data`. Other "
@@ -189,9 +221,12 @@ class TraceRequest(TraceOptions, TokenizeRequest):
         None,
         "The model that reads the text; if omitted, the default model.",
         is_resolved=True,
+        **MODEL,
     )
-    target: str | None = Field(
+    target: str | None = option(
         None,
+        help="The text that a translator's decoder reads.",
+        shown="the model's translation",
         description="The decoder's input in an encoder–decoder; if omitted, the model's own "
         "translation of the text. Other models have none.",
     )

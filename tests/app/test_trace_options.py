@@ -7,17 +7,11 @@ from typing import get_args, get_origin
 import pytest
 
 from headlight.client import endpoints
-from headlight.commands.trace import trace as command
 from headlight.model.tracing import pass_spec, trace
 from headlight.schemas.circuits import CircuitRequest
 from headlight.schemas.generation import GenerateRequest
 from headlight.schemas.traces import TraceOptions, TraceRequest, TracesRequest
 
-NOT_ON_THE_COMMAND_LINE = {
-    *("ids", "special_tokens"),
-    *("predictions", "logit_difference", "patching"),
-}
-"""Members of a request that are objects, or for programs."""
 OF_A_PASS = {"capture", "layers", "heads", "interventions", "resolution", "queries"}
 
 
@@ -69,14 +63,6 @@ def test_the_documentation_of_the_client_names_every_option():
     assert [
         name for name in TraceRequest.model_fields if f"        {name}: " not in documented
     ] == []
-
-
-def test_the_command_has_every_option_that_is_not_for_programs():
-    options = hints(command)
-    lacking = TraceRequest.model_fields.keys() - options.keys()
-    assert lacking == NOT_ON_THE_COMMAND_LINE
-    taken = {name: options[name] for name in TraceRequest.model_fields.keys() & options.keys()}
-    assert several(taken) == several(types_of(TraceRequest)) - lacking - {"edits"}
 
 
 def test_a_pass_and_a_trace_in_this_process_have_the_same_options():

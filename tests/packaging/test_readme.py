@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import typer
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -91,7 +92,8 @@ def test_what_is_not_run_here_is_at_least_a_command_that_exists():
             command = commands.commands[name]
             if members := getattr(command, "commands", None):  # a group, such as `data`
                 command = members[options.split()[0]]
-            known = {option for each in command.params for option in each.opts}
+            params = command.get_params(typer.Context(command))
+            known = {option for each in params for option in each.opts}
             assert set(re.findall(r"(?<=\s)--[a-z-]+", options)) <= known
 
 
