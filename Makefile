@@ -39,7 +39,7 @@ endif
 NPM := NODE_USE_SYSTEM_CA=1 npm_config_globalconfig=/etc/npmrc PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/npm --prefix tests/js --silent
 
 .PHONY: FORCE help install serve test test-all lint types test-python test-js test-browser test-shapes \
-	test-processors test-cluster image-test atlases audit resolve mutants mutants-js bench bench-page load soak openapi format lock docker clean
+	test-processors test-cluster image-test atlases audit resolve mutants mutants-js bench bench-page load soak openapi architecture format lock docker clean
 
 # A worker for each core, up to four: each browser worker has a server and a Chromium of its own.
 # Schemathesis takes seconds to load in each, and one file alone needs it.
@@ -140,6 +140,9 @@ atlases: $(VENV)/.installed-test ## Renew the atlases of the models that ship, f
 
 openapi: $(VENV)/.installed-test ## Renew app/openapi.json and its examples, which the models answer
 	HEADLIGHT_RENEW_OPENAPI=1 $(BIN)/pytest --quiet tests/packaging/test_openapi.py
+
+architecture: $(VENV)/.installed-test ## Draw the rooms of the tree from its imports, for docs/architecture.md
+	HEADLIGHT_RENEW_ARCHITECTURE=1 $(BIN)/pytest --quiet tests/packaging/test_architecture.py
 
 format: $(VENV)/.installed-test $(VENV)/.installed-js ## Format the Python and the JavaScript
 	$(BIN)/ruff check --fix

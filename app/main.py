@@ -38,10 +38,10 @@ from headlight.middleware.security import (
 )
 from headlight.problems import ANY_ERROR, MEDIA_TYPE, described, install_problems
 from headlight.routes import ROUTERS, page
+from headlight.services import Services
 from headlight.serving.logs import RequestLog
 from headlight.serving.metrics import Metrics
 from headlight.serving.replicas import Shared
-from headlight.serving.services import Services
 from headlight.settings import Settings
 from headlight.static_files import DOCS_URL, STATIC, STATIC_URL, HashedFiles
 

@@ -31,8 +31,8 @@ from headlight.schemas.atlas import (
     AtlasSearchAnswer,
     AtlasSearchRequest,
 )
+from headlight.services import ServicesDep
 from headlight.serving.concurrency import client_left
-from headlight.serving.services import ServicesDep
 
 router = APIRouter(prefix="/api/v1/models/{model}/atlas", tags=["atlases"])
 

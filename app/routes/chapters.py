@@ -20,8 +20,8 @@ from headlight.routes.experiments import known_experiments
 from headlight.routes.strict_json import JsonRoute
 from headlight.schemas import JSON
 from headlight.serialization.formats import ResponseFormat
+from headlight.services import Services, ServicesDep
 from headlight.serving.concurrency import client_left
-from headlight.serving.services import Services, ServicesDep
 
 router = APIRouter(prefix="/api/v1", route_class=JsonRoute, include_in_schema=False)
 

@@ -12,8 +12,8 @@ from headlight.problems import described
 from headlight.routes.strict_json import JsonRoute
 from headlight.schemas.circuits import CircuitAnswer, CircuitRequest, TaskAnswer, TasksAnswer
 from headlight.serialization.accept import negotiate
+from headlight.services import Services, ServicesDep
 from headlight.serving.concurrency import client_left, run_in_thread
-from headlight.serving.services import Services, ServicesDep
 
 router = APIRouter(prefix="/api/v1", tags=["circuits"], route_class=JsonRoute)
 

@@ -23,9 +23,9 @@ from headlight.schemas.experiments import (
 )
 from headlight.serialization.accept import negotiate
 from headlight.serialization.sending import EVENTS, EventStream, encode_event
+from headlight.services import Services, ServicesDep
 from headlight.serving.concurrency import client_left
 from headlight.serving.experiment_runs import Run, description
-from headlight.serving.services import Services, ServicesDep
 
 router = APIRouter(prefix="/api/v1", tags=["experiments"], route_class=JsonRoute)
 

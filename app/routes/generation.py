@@ -13,8 +13,8 @@ from headlight.schemas import EVENT_STREAM
 from headlight.schemas.generation import GenerateRequest, GenerationEvent
 from headlight.serialization.accept import negotiate
 from headlight.serialization.sending import EVENTS, EventStream
+from headlight.services import Services, ServicesDep
 from headlight.serving.concurrency import client_left
-from headlight.serving.services import Services, ServicesDep
 from headlight.tracing.generation import Generation
 
 router = APIRouter(prefix="/api/v1", tags=["generation"], route_class=JsonRoute)

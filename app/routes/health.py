@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request, Response
 
 from headlight.problems import Problem, described
 from headlight.schemas import HealthAnswer, LimitAnswer
-from headlight.serving.services import ServicesDep
+from headlight.services import ServicesDep
 from headlight.settings import limits_of
 
 router = APIRouter()

@@ -11,8 +11,8 @@ from headlight.problems import described, host_refused, over_limit
 from headlight.routes.strict_json import JsonRoute
 from headlight.schemas import SVG
 from headlight.schemas.links import LinkAnswer, LinkRequest, LinkStateAnswer
+from headlight.services import Services, ServicesDep
 from headlight.serving.concurrency import client_left, run_in_thread
-from headlight.serving.services import Services, ServicesDep
 
 router = APIRouter(prefix="/api/v1", tags=["links"], route_class=JsonRoute)
 

@@ -39,8 +39,8 @@ from headlight.serialization.accept import negotiate
 from headlight.serialization.entity_tags import NOT_MODIFIED, TAG, content_tag, not_modified
 from headlight.serialization.formats import FILE
 from headlight.serialization.trace import raw_chunks, safetensors_header
+from headlight.services import ServicesDep
 from headlight.serving.concurrency import client_left, in_daemon, unless_client_leaves
-from headlight.serving.services import ServicesDep
 from headlight.tracing.results import available
 
 router = APIRouter(prefix="/api/v1", tags=["models"])

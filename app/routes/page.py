@@ -21,8 +21,8 @@ from headlight.routes.models import model_answer
 from headlight.schemas import SAFETENSORS
 from headlight.schemas.traces import TraceRequest
 from headlight.serialization.formats import ResponseFormat
+from headlight.services import ServicesDep
 from headlight.serving.concurrency import client_left
-from headlight.serving.services import ServicesDep
 from headlight.settings import HOME
 from headlight.static_files import (
     DOCS_URL,

@@ -20,8 +20,8 @@ from headlight.serialization.accept import negotiate_format
 from headlight.serialization.entity_tags import NOT_MODIFIED, TAG, content_tag, not_modified
 from headlight.serialization.formats import FILE
 from headlight.serialization.trace import Arrays
+from headlight.services import ServicesDep
 from headlight.serving.concurrency import client_left
-from headlight.serving.services import ServicesDep
 from headlight.settings import Settings
 
 router = APIRouter(prefix="/api/v1", tags=["positional"])

@@ -15,8 +15,8 @@ from headlight.problems import Problem
 from headlight.routes.strict_json import JsonRoute
 from headlight.schemas.profiles import ProfileOffer, ProfileRequest
 from headlight.serialization.sending import EventStream, encode_event
+from headlight.services import Services, ServicesDep
 from headlight.serving.profile_runs import FORBIDDEN
-from headlight.serving.services import Services, ServicesDep
 
 router = APIRouter(
     prefix="/api/v1/models", tags=["models"], route_class=JsonRoute, include_in_schema=False

@@ -31,8 +31,8 @@ from headlight.serialization.accept import negotiate, negotiate_format
 from headlight.serialization.entity_tags import NOT_MODIFIED, TAG, not_modified
 from headlight.serialization.formats import FILE, MEDIA_TYPES, ResponseFormat
 from headlight.serialization.sending import EVENTS, EventStream, encode_event
+from headlight.services import Services, ServicesDep
 from headlight.serving.concurrency import client_left
-from headlight.serving.services import Services, ServicesDep
 from headlight.tracing.cache import tile_answer
 from headlight.tracing.jobs import TraceJob, check_texts, model_errors_as_problems
 from headlight.tracing.progress import EVENT_SECONDS, PassProgress

@@ -1,6 +1,6 @@
 """Profiles of heads that a reader lets the server measure, one at a time.
 
-Each runs in a process of its own (`headlight.commands.profile_process`): it shares no model
+Each runs in a process of its own (`headlight.serving.profile_process`): it shares no model
 with the passes of readers, has a lower priority, and ends as soon as it is told to, which a thread
 does not. It takes as much memory again as the model's weights.
 """
@@ -20,7 +20,7 @@ from headlight.model.description import Description
 from headlight.problems import Problem, server_stopping
 from headlight.serving.concurrency import Places
 
-MODULE = "headlight.commands.profile_process"
+MODULE = "headlight.serving.profile_process"
 N_PLACES = 1
 FORBIDDEN = 403
 

@@ -26,7 +26,7 @@ from headlight.model.config import ExpertsConfig, TransformerConfig
 from headlight.model.tokenizer import train_tokenizer
 from headlight.model.transformer import Transformer
 from headlight.server import config_of, listen
-from headlight.serving.services import Services
+from headlight.services import Services
 from headlight.settings import Settings
 
 CORPUS = ["the cat sat on the mat because it was tired", "a small light reads the words aloud"]

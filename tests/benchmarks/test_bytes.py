@@ -25,7 +25,7 @@ from headlight.schemas.traces import TraceRequest
 from headlight.serialization.compression import Coding
 from headlight.serialization.formats import ResponseFormat
 from headlight.serialization.trace import Answer, encode
-from headlight.serving.services import Services
+from headlight.services import Services
 from headlight.settings import Settings
 from headlight.tracing.service import Encoded, trace_now
 

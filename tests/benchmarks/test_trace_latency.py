@@ -23,7 +23,7 @@ import uvicorn
 from headlight.main import create_app
 from headlight.model.tracing import read_tokens
 from headlight.server import listen
-from headlight.serving.services import Services
+from headlight.services import Services
 from headlight.settings import Settings
 
 N_TOKENS = 32

@@ -2,13 +2,22 @@
 
 import ast
 import re
-from functools import cache
 from graphlib import TopologicalSorter
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.imports import (
+    MODULES,
+    OF_APP,
+    OF_MODEL,
+    ROOT,
+    imported_modules,
+    imported_names,
+    js_imports,
+    modules,
+    needed_modules,
+    tree_of,
+)
 
 TOP_LEVEL = {
     ".ci",
@@ -68,79 +77,25 @@ JS_FOLDERS = ["words", "trace", "rules", "state", "api", "plot", "ui", "views"]
 MOST_LINES = {
     "app": 23_000,
     "lab": 18_000,
-    "model": 33_700,
+    "model": 34_000,
     "model/analysis": 3_500,
     "model/attention": 1_800,
     "model/foreign": 7_800,
     "static/js": 47_400,
     "static/js/views": 20_500,
 }
-DOTTED = re.compile(r"headlight(\.\w+)+(:\w+)?")
 # The product runs without the lab: it imports nothing of it.
 LAB = "headlight.lab"
 MOST_AWKWARD_DOCSTRINGS = 0
 AWKWARD = re.compile(r"(What|Who|Whoever|Nobody|Told|Where)\b")
 
 
-def module_name(path):
-    parts = path.relative_to(ROOT).with_suffix("").parts
-    parts = parts[1:] if parts[0] == "app" else parts  # app/ is the package itself
-    return ".".join(["headlight", *(parts[:-1] if parts[-1:] == ("__init__",) else parts)])
-
-
-def modules(folder):
-    return {module_name(path): path for path in sorted((ROOT / folder).rglob("*.py"))}
-
-
-OF_APP, OF_MODEL, OF_LAB = modules("app"), modules("model"), modules("lab")
-MODULES = OF_APP | OF_MODEL | OF_LAB
 # The docstring of a room says what its files hold; of the experiments their registry does.
 ROOMS = [
     path.parent
     for path in sorted((ROOT / "model").glob("*/__init__.py"))
     if path.parent.name != "experiments"
 ]
-
-
-@cache
-def tree_of(path):
-    """Parse a file when the first test looks at it: collecting the tests parses nothing."""
-    return ast.parse(path.read_text())
-
-
-@cache
-def imported_names(module):
-    """Return every dotted name that a module imports, `from a import b` counting as `a.b`."""
-    names = set()
-    package = module.split(".")
-    if MODULES[module].name != "__init__.py":
-        package.pop()
-    for node in ast.walk(tree_of(MODULES[module])):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            base = package[: len(package) - node.level + 1] if node.level else []
-            prefix = ".".join([*base, *([node.module] if node.module else [])])
-            names |= {f"{prefix}.{alias.name}" for alias in node.names}
-    return names
-
-
-def imported_modules(module):
-    """Return the modules of this project that a module imports."""
-    names = imported_names(module)
-    return {name if name in MODULES else name.rpartition(".")[0] for name in names} & set(MODULES)
-
-
-@cache
-def needed_modules(module):
-    """Return the modules that a module imports, or names in a string, as `import_module` reads."""
-    strings = (
-        node.value
-        for node in ast.walk(tree_of(MODULES[module]))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    )
-    named = {name.partition(":")[0] for name in strings if DOTTED.fullmatch(name)}
-    return imported_modules(module) | (named & set(MODULES))
 
 
 def test_the_top_level_holds_only_what_it_is_meant_to(committed):
@@ -181,13 +136,6 @@ def test_javascript_imports_point_from_views_to_data():
     ]
     assert scripts
     assert against_the_grain == []
-
-
-def js_imports(path):
-    """Return the scripts that a script imports by a relative address; not types in comments."""
-    code = re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.DOTALL)
-    addresses = re.findall(r"""(?:from|import)\s*\(?["'](\.[^"']+)["']""", code)
-    return [(path.parent / address).resolve() for address in addresses]
 
 
 def js_rank(path):

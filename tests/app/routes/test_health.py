@@ -7,7 +7,7 @@ import pytest
 from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
 
-import headlight.serving.services
+import headlight.services
 from headlight.main import create_app
 from headlight.schemas import generation, traces
 
@@ -15,8 +15,8 @@ from headlight.schemas import generation, traces
 def test_a_server_is_alive_but_not_ready_while_its_model_loads(settings, problem, monkeypatch):
     app = create_app(settings)
     may_load = threading.Event()
-    real = headlight.serving.services.trace_now
-    patched = "headlight.serving.services.trace_now"
+    real = headlight.services.trace_now
+    patched = "headlight.services.trace_now"
     monkeypatch.setattr(patched, lambda *order: may_load.wait(20) and real(*order))
     with TestClient(app, base_url="http://localhost") as client:
         assert client.get("/healthz").status_code == 200

@@ -13,6 +13,7 @@ from fastapi import Depends, Request
 
 from headlight.chapters.library import Library
 from headlight.models.atlases import Atlases
+from headlight.models.loads import Loads
 from headlight.models.registry import registry_of
 from headlight.problems import Problem
 from headlight.schemas.edits import EditRequest
@@ -24,7 +25,6 @@ from headlight.serving.concurrency import ClientLeft, Places, run_in_thread
 from headlight.serving.engine import Engine, is_fatal
 from headlight.serving.experiment_runs import Experiments
 from headlight.serving.links import Links
-from headlight.serving.loads import Loads
 from headlight.serving.logs import TELLS_WHY
 from headlight.serving.metrics import Metrics
 from headlight.serving.profile_runs import ProfileRuns

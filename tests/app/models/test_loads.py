@@ -5,9 +5,9 @@ import threading
 
 import pytest
 
+from headlight.models import loads as loads_module
+from headlight.models.loads import Loads
 from headlight.problems import Problem
-from headlight.serving import loads as loads_module
-from headlight.serving.loads import Loads
 
 
 class Models:

@@ -1,7 +1,7 @@
 """A server is ready when its default model has answered once."""
 
-import headlight.serving.services
-from headlight.serving.services import Services
+import headlight.services
+from headlight.services import Services
 from tests.app.connections import wait_for
 
 
@@ -30,7 +30,7 @@ def test_a_missing_default_model_is_the_reason_for_not_being_ready(settings, mod
 
 def test_what_the_log_should_keep_is_not_shown(settings, monkeypatch, caplog):
     services = Services(settings)
-    monkeypatch.setattr(headlight.serving.services, "trace_now", lambda *_: 1 / 0)
+    monkeypatch.setattr(headlight.services, "trace_now", lambda *_: 1 / 0)
     warm_up(services)
     assert services.why_not_ready == "the default model did not start: the log says why"
     assert "ZeroDivisionError" in caplog.text
@@ -40,7 +40,7 @@ def test_a_fatal_error_makes_the_server_not_ready_and_ends_the_process(settings,
     def run_out(*_):
         raise MemoryError
 
-    monkeypatch.setattr(headlight.serving.services, "trace_now", run_out)
+    monkeypatch.setattr(headlight.services, "trace_now", run_out)
     ended = []
     services = Services(settings, on_fatal=lambda: ended.append(services.is_ready))
     services.engine.start()
