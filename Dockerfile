@@ -1,4 +1,4 @@
-# Headlight in a container: CPU, no root, no network needed.
+# Headlight in a container: CPU, no root, no network needed. The lab, which trains models, is not in it.
 #   docker build -t headlight .        or podman build, or buildah build --format docker
 #   docker run --rm -p 127.0.0.1:8000:8000 --read-only --tmpfs /tmp headlight
 ARG PYTHON_VERSION=3.11

@@ -183,9 +183,9 @@ def usage_errors() -> Iterator[None]:
 
 
 def _is_of_corpus(error: Exception) -> bool:
-    """Return True for a `CorpusError`; its module imports PyTorch, and is not imported for this."""
-    corpus = sys.modules.get("headlight.model.corpus")
-    return corpus is not None and isinstance(error, corpus.CorpusError)
+    from headlight.model.unpacking import CorpusError
+
+    return isinstance(error, CorpusError)
 
 
 def settings_of(**options: Any) -> Settings:

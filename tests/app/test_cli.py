@@ -12,7 +12,7 @@ import pytest
     [
         [],
         ["trace", "a", "--sing"],
-        ["train", "novels", "--out", "o"],
+        ["serve", "--log-level", "loud"],
     ],
     ids=" ".join,
 )
@@ -35,6 +35,35 @@ def test_a_port_in_use_is_a_failure(headlight):
         result = headlight("serve", "--port", str(taken.getsockname()[1]))
     assert result.exit_code == 1
     assert "address already in use" in result.stderr
+
+
+WITHOUT_LAB = """
+import sys
+sys.modules["headlight.lab"] = None
+from typer.testing import CliRunner
+from headlight.cli import app
+for words in (["--help"], ["trace", "A bird sang."]):
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    print(result.output)
+from fastapi.testclient import TestClient
+from headlight.main import create_app
+from headlight.settings import Settings
+with TestClient(create_app(Settings()), base_url="http://localhost") as client:
+    answers = [
+        client.get("/"),
+        client.post("/api/v1/trace", json={"text": "A bird sang."}),
+        client.post("/api/v1/experiments/scaling", json={}),
+    ]
+    assert [answer.status_code for answer in answers] == [200] * 3, answers
+"""
+
+
+def test_commands_pages_and_experiments_need_nothing_of_the_lab():
+    done = subprocess.run([sys.executable, "-c", WITHOUT_LAB], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "likely to come next" in done.stdout
+    assert " train " not in done.stdout
 
 
 def test_help_does_not_import_pytorch():

@@ -45,8 +45,7 @@ HEAVY = {
     "transformers",
     "nltk",
     "sacrebleu",
-    "headlight.lab.training",
-    "headlight.lab.evaluation",
+    "headlight.lab",
 }
 
 

@@ -1,4 +1,8 @@
-"""The tiny random models of the tests of model/, for those of the lab."""
+"""The tiny random models of the tests of model/, for those of the lab; it has to be installed."""
+
+from importlib.metadata import entry_points
+
+import pytest
 
 from tests.model.conftest import (
     card,
@@ -29,3 +33,9 @@ __all__ = [
     "tokenizer",
     "unchecked",
 ]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def commands_of_the_lab():
+    """Say what is missing, rather than let every command of the lab be unknown."""
+    assert entry_points(group="headlight.commands"), "the lab is not installed; run `make install`"

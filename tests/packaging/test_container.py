@@ -15,6 +15,7 @@ def test_only_what_the_build_needs_is_sent_to_it():
         "constraints.txt",
         "model",
         "pyproject.toml",
+        "setup.py",
         "static",
         "templates",
     }

@@ -40,6 +40,7 @@ TOP_LEVEL = {
     "lab",
     "model",
     "pyproject.toml",
+    "setup.py",
     "static",
     "templates",
     "tests",

@@ -4,29 +4,29 @@ import os
 import shutil
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
 
 
-def test_every_folder_with_modules_is_a_package(root):
-    settings = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"]
-    folders = {
-        ".".join([package, *path.parent.relative_to(root / top).parts])
-        for package, top in (("headlight", "app"), ("headlight.model", "model"))
-        for path in (root / top).rglob("*.py")
-    }
-    assert folders | {"headlight.static", "headlight.templates"} == set(settings["packages"])
+@pytest.fixture(scope="module")
+def install(root, committed, tmp_path_factory):
+    """Return a function that builds a wheel of the tree and installs it without dependencies."""
+    return lambda **options: install_wheel(root, committed, tmp_path_factory, **options)
 
 
 @pytest.fixture(scope="module")
-def installed(root, committed, tmp_path_factory):
-    """Return a folder into which a freshly built wheel is installed, without its dependencies."""
+def installed(install):
+    """Return a folder with the installed wheel."""
+    return install()
+
+
+def install_wheel(root, committed, tmp_path_factory, *, without="nothing"):
     wheels, copy = tmp_path_factory.mktemp("wheel"), tmp_path_factory.mktemp("tree")
     for name in committed:  # setuptools would leave build/ in the checkout
-        (copy / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(root / name, copy / name)
+        if not name.startswith(f"{without}/"):
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(root / name, copy / name)
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
     offline = ["--no-deps", "--no-build-isolation", "--no-index"]
     subprocess.run([*pip, "wheel", *offline, "--wheel-dir", wheels, copy], check=True)
@@ -43,7 +43,7 @@ def test_page_code_and_models_travel_whole(installed, committed):
     package = {
         f"headlight/{name.removeprefix('app/')}"
         for name in committed
-        if name.startswith(("app/", "model/", "static/", "templates/"))
+        if name.startswith(("app/", "lab/", "model/", "static/", "templates/"))
     }
     files = {str(path.relative_to(installed)) for path in installed.rglob("*")}
     assert package
@@ -88,6 +88,32 @@ print(trace(load(ZOO / "positions-rotary"), "The cat sat.").tokens[0].text)
     path, token = output_of(program, elsewhere, PYTHONPATH=str(installed))
     assert Path(path).is_relative_to(installed)
     assert token == "<s>"
+
+
+RUN = """
+import contextlib, io, sys
+sys.meta_path[:] = [each for each in sys.meta_path if "editable" not in str(each)]  # the checkout's
+from headlight.cli import app
+
+for words in (["--help"], ["trace", "The cat sat.", "--model", "positions-rotary"]):
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
+        sys.argv = ["headlight", *words]
+        app()
+    sys.stdout.write(printed.getvalue())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("without", ["nothing", "lab"])
+def test_the_command_has_what_is_installed(install, elsewhere, without):
+    installed = install(without=without)
+    assert (installed / "headlight" / "lab").exists() == (without == "nothing")
+    lines = output_of(RUN, elsewhere, PYTHONPATH=str(installed))
+    assert any("likely to come next" in line for line in lines)
+    commands = {line.strip("│ ").split(" ")[0] for line in lines}
+    assert commands >= {"serve", "profile", "settings"}
+    assert ({"train", "data"} <= commands) == (without == "nothing")
 
 
 def test_so_is_the_checkout(elsewhere, root):

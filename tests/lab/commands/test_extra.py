@@ -33,19 +33,3 @@ def test_cleaning_says_in_a_sentence_what_to_install(command, tmp_path):
     assert done.returncode == 1
     (line,) = done.stderr.strip().splitlines()
     assert line.endswith(SENTENCE)
-
-
-def test_pages_traces_and_experiments_need_nothing_of_the_lab():
-    done = run("""
-from fastapi.testclient import TestClient
-from headlight.main import create_app
-from headlight.settings import Settings
-with TestClient(create_app(Settings()), base_url="http://localhost") as client:
-    answers = [
-        client.get("/"),
-        client.post("/api/v1/trace", json={"model": "stories", "text": "A bird sang."}),
-        client.post("/api/v1/experiments/scaling", json={}),
-    ]
-    assert [answer.status_code for answer in answers] == [200] * 3, answers
-""")
-    assert done.returncode == 0, done.stderr
