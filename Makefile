@@ -138,8 +138,8 @@ atlases: $(VENV)/.installed-test ## Renew the atlases of the models that ship, f
 	done
 	du -sk model/zoo/*/atlas
 
-openapi: $(VENV)/.installed-test ## Renew app/openapi.json and its examples, which the models answer
-	HEADLIGHT_RENEW_OPENAPI=1 $(BIN)/pytest --quiet tests/packaging/test_openapi.py
+openapi: $(VENV)/.installed-test ## Renew app/openapi.json, its examples, and what else is made of the API
+	HEADLIGHT_RENEW_OPENAPI=1 $(BIN)/pytest --quiet tests/packaging/test_openapi.py tests/packaging/test_derived.py
 
 architecture: $(VENV)/.installed-test ## Draw the rooms of the tree from its imports, for docs/architecture.md
 	HEADLIGHT_RENEW_ARCHITECTURE=1 $(BIN)/pytest --quiet tests/packaging/test_architecture.py

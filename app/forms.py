@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Annotated, Any, Literal
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.fields import FieldInfo
@@ -123,3 +124,12 @@ def identity(request: BaseModel) -> Mapping[str, Any]:
     }
     plain = request.model_dump(include={name for name, normal in counting.items() if not normal})
     return plain | {name: getattr(request, normal) for name, normal in counting.items() if normal}
+
+
+def is_list(kind: Any) -> bool:
+    """Return True for a type of lists, and for a union with one."""
+    if get_origin(kind) is Annotated:
+        return is_list(get_args(kind)[0])
+    return get_origin(kind) is list or (
+        get_origin(kind) in (Union, UnionType) and any(map(is_list, get_args(kind)))
+    )

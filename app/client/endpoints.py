@@ -4,15 +4,28 @@
 a request, so the server's default applies.
 """
 
+import functools
+import inspect
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
-from typing import Any, Generic, SupportsIndex, TypeAlias, TypeVar
+from typing import Any, Generic, ParamSpec, SupportsIndex, TypeVar, Unpack, get_args, get_type_hints
 from urllib.parse import quote
 
 import numpy as np
+from pydantic import BaseModel
 
+from headlight.client.arguments import (
+    AtlasSearchArguments,
+    CircuitArguments,
+    GenerateArguments,
+    PositionalArguments,
+    Strings,
+    TokenizeArguments,
+    TraceArguments,
+    TracesArguments,
+)
 from headlight.client.decode import (
     EXPERIMENT,
     GENERATION,
@@ -29,6 +42,7 @@ from headlight.client.decode import (
     read_trace,
     read_traces,
 )
+from headlight.forms import is_list
 from headlight.model.trace import NamedArray
 from headlight.schemas import EVENT_STREAM, JSON, SAFETENSORS, SVG, LimitAnswer
 from headlight.schemas.atlas import (
@@ -36,27 +50,26 @@ from headlight.schemas.atlas import (
     AtlasHeadAnswer,
     AtlasMatchesAnswer,
     AtlasSearchAnswer,
+    AtlasSearchRequest,
 )
-from headlight.schemas.circuits import CircuitAnswer, TasksAnswer
+from headlight.schemas.circuits import CircuitAnswer, CircuitRequest, TasksAnswer
 from headlight.schemas.experiments import ExperimentAnswer, ExperimentsAnswer
+from headlight.schemas.generation import GenerateRequest
 from headlight.schemas.links import LinkAnswer, LinkStateAnswer
 from headlight.schemas.models import ModelAnswer, ModelsAnswer
-from headlight.schemas.traces import DType, Scheme, TokenAnswer, TokenizeAnswer
+from headlight.schemas.traces import (
+    DType,
+    PositionalRequest,
+    TokenAnswer,
+    TokenizeAnswer,
+    TokenizeRequest,
+    TraceRequest,
+    TracesRequest,
+)
 
 BASE = "/api/v1"
 
 Answer = TypeVar("Answer")
-Integers: TypeAlias = SupportsIndex | Iterable[SupportsIndex]
-Strings: TypeAlias = str | Iterable[str]
-Edits: TypeAlias = Mapping[str, Any] | Iterable[Mapping[str, Any]]
-
-LISTS = frozenset(
-    (
-        *("texts", "targets", "ids", "capture", "layers", "heads"),
-        *("analyses", "edits", "queries", "forced", "stop", "name", "pairs", "edges"),
-    )
-)
-"""The arguments that are lists; one item may be given in place of a list of it."""
 
 _read_models = read_json(ModelsAnswer)
 _read_model = read_json(ModelAnswer)
@@ -108,6 +121,63 @@ class Call(Generic[Answer]):
         return {"method": self.method, "url": self.path, **given}
 
 
+P = ParamSpec("P")
+
+FORMS = (TokenizeRequest, TraceRequest, TracesRequest, GenerateRequest, CircuitRequest)
+LISTS = {"name"} | {
+    name for form in FORMS for name, field in form.model_fields.items() if is_list(field.annotation)
+}
+"""The arguments that are lists; one item may be given in place of a list of it."""
+
+
+def takes(
+    form: type[BaseModel],
+) -> Callable[[Callable[P, Call[Answer]]], Callable[P, Call[Answer]]]:
+    """Return a decorator of a function whose other arguments are the fields of a request.
+
+    Its signature and its documentation name them; so does the type of `options` for a checker.
+    """
+
+    def decorate(endpoint: Callable[P, Call[Answer]]) -> Callable[P, Call[Answer]]:
+        signature = inspect.signature(endpoint)
+        *named, options = signature.parameters.values()
+        hints = get_type_hints(get_args(options.annotation)[0])
+        fields = {
+            name: field
+            for name, field in form.model_fields.items()
+            if name not in signature.parameters
+        }
+
+        @functools.wraps(endpoint)
+        def call(*arguments: P.args, **given: P.kwargs) -> Call[Answer]:
+            if unknown := given.keys() - fields.keys() - signature.parameters.keys():
+                name = f"{endpoint.__name__}()"
+                raise TypeError(
+                    f"{name} takes no argument {min(unknown)}; it takes {', '.join(fields)}"
+                )
+            return endpoint(*arguments, **given)
+
+        described = (f"    {name}: {field.description}" for name, field in fields.items())
+        call.__doc__ = "\n".join((inspect.getdoc(endpoint) or "", "", "Args:", *described))
+        call.__signature__ = signature.replace(  # type: ignore[attr-defined]
+            parameters=[
+                *named,
+                *(
+                    options.replace(
+                        name=name,
+                        kind=inspect.Parameter.KEYWORD_ONLY,
+                        default=inspect.Parameter.empty if field.is_required() else None,
+                        annotation=hints.get(name, Any),
+                    )
+                    for name, field in fields.items()
+                ),
+            ]
+        )
+        return call
+
+    return decorate
+
+
 def models() -> Call[ModelsAnswer]:
     """Every model of the server, in short: `model` adds its sites and figures."""
     return Call(method="GET", path=f"{BASE}/models", read=_read_models)
@@ -135,40 +205,13 @@ def atlas_head(model: str, *, attention: str, head: SupportsIndex) -> Call[Atlas
     return Call(method="GET", path=f"{_atlas(model)}/head", read=_read_atlas_head, params=params)
 
 
-def atlas_search(
-    model: str,
-    *,
-    from_word: str | None = None,
-    to_word: str | None = None,
-    from_tag: str | None = None,
-    to_tag: str | None = None,
-    nearest: SupportsIndex | None = None,
-    farthest: SupportsIndex | None = None,
-    same_word: bool | None = None,
-    attention: str | None = None,
-    layer: SupportsIndex | None = None,
-    head: SupportsIndex | None = None,
-    n_sentences: SupportsIndex | None = None,
-) -> Call[AtlasSearchAnswer]:
-    """Rank the heads that attend from some words to others, with sentences of the corpus.
-
-    Args:
-        model: an id.
-        from_word: the word of the query, in any case; None: any.
-        to_word: the word of the key.
-        from_tag: the query's part of speech, as `PRON` or `pronoun`.
-        to_tag: the key's part of speech.
-        nearest: the least distance, query minus key in tokens; with `farthest`.
-        farthest: the greatest distance.
-        same_word: whether query and key are one word at two places.
-        attention: only this attention, by its path.
-        layer: only this layer.
-        head: only this head.
-        n_sentences: how many sentences to return, at most.
-    """
-    params = _given({name: value for name, value in locals().items() if name != "model"})
-    if same_word is not None:
-        params["same_word"] = str(same_word).lower()
+@takes(AtlasSearchRequest)
+def atlas_search(model: str, **options: Unpack[AtlasSearchArguments]) -> Call[AtlasSearchAnswer]:
+    """Rank the heads that attend from some words to others, with sentences of the corpus."""
+    params = {
+        name: str(value).lower() if isinstance(value, bool) else value
+        for name, value in _given(options).items()
+    }
     path = f"{_atlas(model)}/search"
     return Call(method="GET", path=path, read=_read_atlas_search, params=params)
 
@@ -205,102 +248,29 @@ def weights(name: Strings, *, model: str) -> Call[dict[str, NamedArray]]:
     return Call(method="GET", path=path, read=_read_arrays, accept=SAFETENSORS, params=params)
 
 
+@takes(TokenizeRequest)
 def tokenize(
-    text: str | None = None,
-    *,
-    ids: Integers | None = None,
-    model: str | None = None,
-    special_tokens: bool | None = None,
+    text: str | None = None, **options: Unpack[TokenizeArguments]
 ) -> Call[list[TokenAnswer]]:
-    """Split a text into a model's tokens, or spell token ids.
-
-    Args:
-        text: the text; None: `ids` are given.
-        ids: token ids in place of a text.
-        model: an id; None: the server's default.
-        special_tokens: whether special tokens are added to the text; None: they are.
-    """
-    body = _given(locals())
+    """Split a text into a model's tokens, or spell token ids."""
+    body = _given({"text": text, **options})
     return Call(method="POST", path=f"{BASE}/tokenize", read=_read_tokens, body=body)
 
 
-def trace(
-    text: str | None = None,
-    *,
-    ids: Integers | None = None,
-    model: str | None = None,
-    special_tokens: bool | None = None,
-    target: str | None = None,
-    capture: Strings | None = None,
-    layers: Integers | None = None,
-    heads: Integers | None = None,
-    analyses: Strings | None = None,
-    predictions: Mapping[str, Any] | None = None,
-    logit_difference: Mapping[str, Any] | None = None,
-    patching: Mapping[str, Any] | None = None,
-    edits: Edits | None = None,
-    resolution: SupportsIndex | None = None,
-    queries: Integers | None = None,
-    dtype: DType | None = None,
-    triangle: bool | None = None,
-) -> Call[Trace]:
+@takes(TraceRequest)
+def trace(text: str | None = None, **options: Unpack[TraceArguments]) -> Call[Trace]:
     """Run a model on a text and return what its forward pass computed.
 
-    Args:
-        text: the input; None: `ids` are given.
-        ids: token ids in place of a text, read as they are.
-        model: an id; None: the server's default.
-        special_tokens: whether special tokens are added to the text; None: they are.
-        target: the decoder's input in an encoder–decoder; None: the model's own translation.
-        capture: site names or globs; None: attention weights, positional encoding and routing.
-        layers: of the sites in layers, only these.
-        heads: of arrays with a head axis, only these.
-        analyses: names of quantities to compute from the trace.
-        predictions: the tokens of next_token and logit_lens: `{"top": 5, "tokens": [" cat"]}`;
-            `following`: true for the probability that each token of the text had; `temperature`,
-            `top_k` and `top_p` for the probabilities of being sampled.
-        logit_difference: the two tokens that logit_attribution, patching and saliency compare,
-            and where: `{"position": 3, "token": " cat", "against": " dog"}`.
-        patching: the second text of the analysis patching: `{"text": "A dog"}`.
-        edits: changes to the pass: `{"kind": "heads_off", "heads": [3], "layer": 1}`, or
-            `{"kind": "set", "site": "decoder.layers.0.residual.after", "from": {"text": "A dog"}}`.
-        resolution: capture `mean_map` and `max_map` of every attention, at most that many bins a
-            side; the text may then be a book, and `tile` shows any part of a map closer.
-        queries: capture the exact `rows` of these positions of every attention.
-        dtype: `uint16` halves the bytes of numbers between 0 and 1; they are read back as float32,
-            with an error of at most 8e-6.
-        triangle: do not send the part of causal arrays above the diagonal; it is restored here.
+    `dtype` and `triangle` only make the answer smaller: it is read back as it was.
     """
-    body = _given(locals())
+    body = _given({"text": text, **options})
     return Call(method="POST", path=f"{BASE}/trace", read=read_trace, accept=SAFETENSORS, body=body)
 
 
-def traces(
-    texts: Strings | None = None,
-    *,
-    ids: Iterable[Integers] | None = None,
-    targets: Strings | None = None,
-    model: str | None = None,
-    special_tokens: bool | None = None,
-    capture: Strings | None = None,
-    layers: Integers | None = None,
-    heads: Integers | None = None,
-    analyses: Strings | None = None,
-    predictions: Mapping[str, Any] | None = None,
-    logit_difference: Mapping[str, Any] | None = None,
-    patching: Mapping[str, Any] | None = None,
-    edits: Edits | None = None,
-    resolution: SupportsIndex | None = None,
-    queries: Integers | None = None,
-    dtype: DType | None = None,
-    triangle: bool | None = None,
-) -> Call[list[Trace]]:
-    """Run a model on up to 64 `texts`; each trace is as `trace` returns it, with its arguments.
-
-    `ids` are the token ids of each in place of texts. `targets` are those of an encoder–decoder,
-    one for each text; None: its own translations.
-    """
-    body = _given(locals())
+@takes(TracesRequest)
+def traces(texts: Strings | None = None, **options: Unpack[TracesArguments]) -> Call[list[Trace]]:
+    """Run a model on up to 64 texts; each trace is as `trace` returns it, with its arguments."""
+    body = _given({"texts": texts, **options})
     path = f"{BASE}/traces"
     return Call(method="POST", path=path, read=read_traces, accept=SAFETENSORS, body=body)
 
@@ -352,60 +322,15 @@ def tile(
     return Call(method="GET", path=path, read=_read_arrays, accept=SAFETENSORS, params=params)
 
 
+@takes(GenerateRequest)
 def generate(
-    text: str | None = None,
-    *,
-    n_tokens: SupportsIndex,
-    ids: Integers | None = None,
-    model: str | None = None,
-    special_tokens: bool | None = None,
-    forced: Integers | None = None,
-    skip: SupportsIndex | None = None,
-    temperature: float | None = None,
-    top_k: SupportsIndex | None = None,
-    top_p: float | None = None,
-    repetition_penalty: float | None = None,
-    stop: Strings | None = None,
-    beams: SupportsIndex | None = None,
-    length_penalty: float | None = None,
-    best_of: SupportsIndex | None = None,
-    reward: str | None = None,
-    seed: SupportsIndex | None = None,
-    n_alternatives: SupportsIndex | None = None,
-    layers: Integers | None = None,
-    heads: Integers | None = None,
-    capture: Strings | None = None,
-    edits: Edits | None = None,
+    text: str | None = None, **options: Unpack[GenerateArguments]
 ) -> Call[GenerationEvent]:
     """Continue a text: `Started`, one `TokenWritten` for each token, `Ended`.
 
     Leaving the loop closes the stream, and the server stops generating.
-
-    Args:
-        text: the beginning; None: `ids` are given.
-        n_tokens: the largest number of tokens to generate.
-        ids: token ids in place of a text, read as they are.
-        model: a decoder; None: the server's default.
-        special_tokens: whether special tokens are added to the text; None: they are.
-        forced: tokens to take in place of the first sampled ones.
-        skip: the number of forced tokens that have no event.
-        temperature: divides the logits; 0 takes the likeliest token.
-        top_k: sample from the k likeliest tokens only.
-        top_p: sample from the fewest tokens whose probabilities reach p.
-        repetition_penalty: above 1 makes the tokens of the text so far less likely.
-        stop: strings; the text ends before the first of them.
-        beams: above 1, beam search of this width in place of sampling.
-        length_penalty: of beam search; log-probabilities are divided by length^penalty.
-        best_of: above 1, sample so many texts and write the one that `reward` rates highest.
-        reward: the reward model of `best_of`.
-        seed: of the random numbers.
-        n_alternatives: the number of likeliest tokens in each event.
-        layers: attention and routing of these layers only.
-        heads: attention of these heads only.
-        capture: site names or globs, whose tensors each event has in `tensors`.
-        edits: changes to every pass, as in `trace`.
     """
-    body = _given(locals())
+    body = _given({"text": text, **options})
     path = f"{BASE}/generate"
     return Call(method="POST", path=path, read=_read_nothing, accept=EVENT_STREAM, body=body)
 
@@ -415,58 +340,18 @@ def tasks() -> Call[TasksAnswer]:
     return Call(method="GET", path=f"{BASE}/tasks", read=_read_tasks)
 
 
-def circuit(
-    *,
-    model: str,
-    task: str | None = None,
-    pairs: Iterable[Mapping[str, Any]] | None = None,
-    n_pairs: SupportsIndex | None = None,
-    score: str | None = None,
-    steps: SupportsIndex | None = None,
-    rule: str | None = None,
-    baseline: str | None = None,
-    n_edges: SupportsIndex | None = None,
-    faithfulness: float | None = None,
-    edges: Strings | None = None,
-    holds_out: bool | None = None,
-    by_position: bool | None = None,
-    by_expert: bool | None = None,
-) -> Call[CircuitAnswer]:
-    """Find the few edges of a model that do a task, and measure their own run.
-
-    Args:
-        model: an id.
-        task: the name of a task that ships; None: `pairs` are given.
-        pairs: `{"clean": "The dogs with the girl", "corrupted": "The dog with the girl",
-            "right": " were", "wrong": " was"}`, with as many tokens in both texts.
-        n_pairs: of the task; None: 32.
-        score: eap, eap_ig, noising, denoising or exact; None: eap_ig.
-        steps: of eap_ig; None: 5.
-        rule: top, greedy or pruned; None: pruned.
-        baseline: corrupted, zero or mean; None: corrupted.
-        n_edges: how many; None: as few as reach `faithfulness`.
-        faithfulness: None: 0.9.
-        edges: names of edges in place of a choice, `3.3→logits`: only their run is measured.
-        holds_out: False: all pairs choose and measure.
-        by_position: True: edges at each position by themselves, `3.3→logits@5`.
-        by_expert: True: each expert is a writer, `2.e5`.
-    """
-    body = _given(locals())
-    del body["model"]
+@takes(CircuitRequest)
+def circuit(*, model: str, **options: Unpack[CircuitArguments]) -> Call[CircuitAnswer]:
+    """Find the few edges of a model that do a task, and measure their own run."""
+    body = _given(options)
     path = f"{BASE}/models/{_segment(model)}/circuit"
     return Call(method="POST", path=path, read=_read_circuit, body=body)
 
 
-def positional(
-    length: SupportsIndex,
-    *,
-    scheme: Scheme | None = None,
-    model: str | None = None,
-    width: SupportsIndex | None = None,
-    heads: SupportsIndex | None = None,
-) -> Call[Positional]:
+@takes(PositionalRequest)
+def positional(length: SupportsIndex, **options: Unpack[PositionalArguments]) -> Call[Positional]:
     """Return the encoding of `length` positions, by a scheme and its sizes or by a model."""
-    params = _given(locals(), lists=frozenset())
+    params = _given({"length": length, **options}, lists=frozenset())
     path = f"{BASE}/positional"
     return Call(method="GET", path=path, read=read_positional, accept=SAFETENSORS, params=params)
 

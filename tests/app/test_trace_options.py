@@ -4,13 +4,8 @@ import inspect
 from collections.abc import Iterable, Mapping
 from typing import get_args, get_origin
 
-import pytest
-
-from headlight.client import endpoints
 from headlight.model.tracing import pass_spec, trace
-from headlight.schemas.circuits import CircuitRequest
-from headlight.schemas.generation import GenerateRequest
-from headlight.schemas.traces import TraceOptions, TraceRequest, TracesRequest
+from headlight.schemas.traces import TraceOptions
 
 OF_A_PASS = {"capture", "layers", "heads", "interventions", "resolution", "queries"}
 
@@ -36,33 +31,6 @@ def types_of(form):
 
 def hints(function):
     return {name: parameter.annotation for name, parameter in parameters(function).items()}
-
-
-@pytest.mark.parametrize(
-    ("function", "form"), [(endpoints.trace, TraceRequest), (endpoints.traces, TracesRequest)]
-)
-def test_the_client_takes_several_where_a_request_has_a_list(function, form):
-    assert several(types_of(form)) >= {"capture", "layers", "heads", "analyses", "queries", "ids"}
-    assert several(hints(function)) == several(types_of(form))
-
-
-def test_the_client_makes_a_list_of_one_item_where_a_request_has_a_list():
-    forms = (TraceRequest, TracesRequest, GenerateRequest, CircuitRequest)
-    assert endpoints.LISTS - {"name"} == set().union(*(several(types_of(form)) for form in forms))
-
-
-def test_one_text_and_several_have_the_same_options_in_the_client():
-    of_one, of_several = parameters(endpoints.trace), parameters(endpoints.traces)
-    for name in TraceOptions.model_fields:
-        assert of_one[name] == of_several[name], name
-        assert of_one[name].default is None
-
-
-def test_the_documentation_of_the_client_names_every_option():
-    documented = endpoints.trace.__doc__.partition("Args:\n")[2]
-    assert [
-        name for name in TraceRequest.model_fields if f"        {name}: " not in documented
-    ] == []
 
 
 def test_a_pass_and_a_trace_in_this_process_have_the_same_options():

@@ -108,7 +108,7 @@ def test_models_and_limits_are_those_of_the_server(headlight):
         models["gpt"]
     limit = headlight.limits()["max_characters"]
     assert (limit.value, limit.unit, limit.env) == (4000, "characters", "HEADLIGHT_MAX_CHARACTERS")
-    assert "headlight_" in headlight.serving.metrics()
+    assert "headlight_" in headlight.metrics()
     assert headlight.is_alive()
     assert headlight.is_ready()
 
@@ -308,7 +308,7 @@ def test_the_client_loads_neither_pytorch_nor_the_server():
         loaded & {"torch", "fastapi", "starlette", "plotly", "headlight.model.transformer"} == set()
     )
     rooms = {name.split(".")[1] for name in loaded if name.startswith("headlight.")}
-    assert rooms == {"analyses", "client", "model", "schemas"}
+    assert rooms == {"analyses", "client", "forms", "model", "schemas"}
 
 
 NAMES = {
