@@ -90,8 +90,8 @@ def describe_experiment(name: str) -> None:
         show("")
         show(Text(paragraph))
     show("")
-    for source in experiment.sources:
-        show(Text(f"{source.title}: {source.url}"))
+    for url, title in experiment.sources.items():
+        show(Text(f"{title}: {url}"))
     show("")
     show(Text("Parameters, for --set", style="bold"))
     for parameter, schema in experiment.parameters.model_json_schema()["properties"].items():

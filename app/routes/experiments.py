@@ -66,7 +66,7 @@ def experiment_answer(definition: Experiment) -> ExperimentAnswer:
         is_streamed=definition.is_streamed,
         see=definition.see,
         field=definition.field,
-        sources=[SourceAnswer(title=each.title, url=each.url) for each in definition.sources],
+        sources=[SourceAnswer(title=title, url=url) for url, title in definition.sources.items()],
         parameters=definition.parameters.model_json_schema(),
         arrays={
             name: QuantityAnswer(axes=each.axes.split(), unit=each.unit, help=each.help)

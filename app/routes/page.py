@@ -15,7 +15,9 @@ from fastapi.templating import Jinja2Templates
 from markupsafe import Markup
 
 from headlight.model.checkpoint.card import flatten, to_markdown
+from headlight.model.experiments.experiment import Experiment
 from headlight.problems import Problem, described
+from headlight.routes.experiments import known_experiments
 from headlight.routes.links import state_of
 from headlight.routes.models import model_answer
 from headlight.schemas import SAFETENSORS
@@ -97,8 +99,21 @@ async def shared(link_id: str, request: Request, services: ServicesDep) -> Respo
 async def experiments(request: Request, services: ServicesDep) -> Response:
     """Return the page of experiments."""
     services.experiments.prepare()
-    context = {"plotly_url": PLOTLY_URL, "modules": _modules(_EXPERIMENTS)}
+    context = {
+        "plotly_url": PLOTLY_URL,
+        "modules": _modules(_EXPERIMENTS),
+        "tabs": experiment_tabs(),
+        "code": f"{STATIC_URL}/js/",
+    }
     return _templates.TemplateResponse(request, "experiments.html", context, headers=_REVALIDATE)
+
+
+def experiment_tabs() -> dict[str, list[Experiment]]:
+    """Return the experiments by the group of their tabs."""
+    tabs: dict[str, list[Experiment]] = {}
+    for each in known_experiments().values():
+        tabs.setdefault(each.group, []).append(each)
+    return tabs
 
 
 @router.get("/models/{model}/card", responses=described(404, 503))

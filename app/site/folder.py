@@ -25,6 +25,7 @@ from markupsafe import Markup
 from headlight import saved_page
 from headlight.chapters.chapter import Chapter
 from headlight.chapters.library import Library, read_file
+from headlight.routes.page import experiment_tabs
 from headlight.settings import HOME, Settings
 from headlight.site.answers import Answers, Members, Reading, all_experiments
 from headlight.site.documents import documents
@@ -38,6 +39,10 @@ _IMPORTS = re.compile(
     r"""(?:^(?:import|export)(?:\b[^;'"=(]*\bfrom)? |\bimport\()['"](\.[^'"]+)['"]""", re.MULTILINE
 )
 ENTRY = "site.js"
+_EXPERIMENTS = tuple(
+    f"views/experiments/{path.name}"
+    for path in sorted((_SCRIPTS / "views/experiments").glob("*.js"))
+)
 
 
 class SiteError(ValueError):
@@ -211,7 +216,7 @@ def _summary(chapter: Chapter) -> Members:
 def _write_pages(folder: Folder, index: str) -> None:
     code = {
         "plotly": saved_page.plotly_code(),
-        "modules": saved_page.modules((ENTRY,), _IMPORTS),
+        "modules": saved_page.modules((ENTRY, *_EXPERIMENTS), _IMPORTS),
     }
     name = folder.keep("code", json.dumps(code, ensure_ascii=False).encode())
     templates = Environment(loader=FileSystemLoader(HOME / "templates"), autoescape=True)
@@ -235,7 +240,9 @@ def _write_pages(folder: Folder, index: str) -> None:
             base=base,
             is_saved=base == "index.html",
             opens=opens,
-            code=name,
+            code="",
+            tabs=experiment_tabs(),
+            packed=name,
             index=index,
             styles=[saved_page.style(each) for each in styles],
         )

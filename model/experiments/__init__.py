@@ -1,5 +1,6 @@
 """Experiments: pure, seeded, bounded functions from parameters to named arrays.
 
-To add one, write its file here, with an `Experiment` named ``EXPERIMENT`` and a test, and add it to
-`registry.py`; the API, the command line and the client then have it.
+To add one, write its file here, with an `Experiment` named ``EXPERIMENT``, its drawings in
+`static/js/views/experiments/`, and a test; the API, the command line, the client and the page then
+have it.
 """

@@ -22,14 +22,7 @@ from torch import Tensor
 from headlight.model.cancellation import check
 from headlight.model.config import ExpertsConfig, TransformerConfig
 from headlight.model.distributions import entropy
-from headlight.model.experiments.experiment import (
-    Arrays,
-    Cost,
-    Experiment,
-    Parameters,
-    Quantity,
-    Source,
-)
+from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
 from headlight.model.moe import BLOCK_POSITIONS, BLOCK_ROWS, Experts, load_balance_loss
 
 N_FRAMES = 40
@@ -221,6 +214,9 @@ def _loads(
 
 EXPERIMENT = Experiment(
     id="balance",
+    order=12,
+    group="The network",
+    tab="Balance",
     title="Experts with and without a balance loss",
     parameters=Balance,
     run=run,
@@ -228,31 +224,27 @@ EXPERIMENT = Experiment(
     is_streamed=True,
     way_out="choose fewer steps, fewer experts or a smaller width",
     quantities={
-        "run": Quantity(axes="run", help="Without the balance loss, and with it."),
-        "expert": Quantity(axes="expert", help="The number of the expert."),
-        "cluster": Quantity(axes="cluster", help="The number of the cluster of tokens."),
-        "step": Quantity(axes="step", unit="steps", help="The training step, from 1."),
-        "loss": Quantity(axes="run step", help="Mean squared error of the task, before the step."),
-        "balance_loss": Quantity(
-            axes="run step", help="n_experts·Σ f·P, before the step; 1 if balanced."
-        ),
-        "frame": Quantity(axes="frame", unit="steps", help="Steps made before the frame."),
-        "load": Quantity(
-            axes="run frame expert", help="Share of the choices that fall on the expert."
-        ),
+        "run": Quantity("run", "Without the balance loss, and with it."),
+        "expert": Quantity("expert", "The number of the expert."),
+        "cluster": Quantity("cluster", "The number of the cluster of tokens."),
+        "step": Quantity("step", "The training step, from 1.", unit="steps"),
+        "loss": Quantity("run step", "Mean squared error of the task, before the step."),
+        "balance_loss": Quantity("run step", "n_experts·Σ f·P, before the step; 1 if balanced."),
+        "frame": Quantity("frame", "Steps made before the frame.", unit="steps"),
+        "load": Quantity("run frame expert", "Share of the choices that fall on the expert."),
         "probability": Quantity(
-            axes="run frame expert", help="Mean probability that the router gives the expert."
+            "run frame expert", "Mean probability that the router gives the expert."
         ),
         "cluster_load": Quantity(
-            axes="run frame cluster expert", help="As `load`, for the tokens of each cluster."
+            "run frame cluster expert", "As `load`, for the tokens of each cluster."
         ),
         "effective_experts": Quantity(
-            axes="run frame",
+            "run frame",
+            "Exponential of the entropy of the loads: as many equally loaded experts.",
             unit="experts",
-            help="Exponential of the entropy of the loads: as many equally loaded experts.",
         ),
         "tested_balance_loss": Quantity(
-            axes="run frame", help="The balance loss on tokens that are not trained on."
+            "run frame", "The balance loss on tokens that are not trained on."
         ),
     },
     see="All tokens have a common part, so an untrained router sends most of them to the same few "
@@ -265,18 +257,11 @@ EXPERIMENT = Experiment(
     "the time, and an unused one is wasted memory. The auxiliary loss of the Switch Transformer "
     "is the common remedy. Since it competes with the task, newer models balance otherwise: "
     "DeepSeek-V3 adds a bias to the router's scores that follows the loads and has no gradient.",
-    sources=(
-        Source(
-            title="Shazeer et al. 2017, Outrageously Large Neural Networks, section 4",
-            url="https://arxiv.org/abs/1701.06538",
-        ),
-        Source(
-            title="Fedus et al. 2021, Switch Transformers, section 2.2",
-            url="https://arxiv.org/abs/2101.03961",
-        ),
-        Source(
-            title="Wang et al. 2024, Auxiliary-Loss-Free Load Balancing Strategy",
-            url="https://arxiv.org/abs/2408.15664",
-        ),
-    ),
+    sources={
+        "https://arxiv.org/abs/1701.06538": "Shazeer et al. 2017, Outrageously Large Neural "
+        "Networks, section 4",
+        "https://arxiv.org/abs/2101.03961": "Fedus et al. 2021, Switch Transformers, section 2.2",
+        "https://arxiv.org/abs/2408.15664": "Wang et al. 2024, Auxiliary-Loss-Free Load Balancing "
+        "Strategy",
+    },
 )

@@ -31,14 +31,7 @@ from headlight.model.experiments.by_hand_examples import (
     example,
     rounded,
 )
-from headlight.model.experiments.experiment import (
-    Arrays,
-    Cost,
-    Experiment,
-    Parameters,
-    Quantity,
-    Source,
-)
+from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
 
 MAX_TOKENS, MAX_WIDTH = 16, 32
 
@@ -310,46 +303,47 @@ def _is_unchanged(parameters: ByHand) -> bool:
 
 EXPERIMENT = Experiment(
     id="by_hand",
+    order=1,
+    group="Attention",
+    tab="By hand",
     title="Attention by hand",
     parameters=ByHand,
     run=run,
     cost=cost,
     way_out="choose fewer tokens",
     quantities={
-        "key": Quantity(axes="key", help="The tokens attended to."),
-        "query": Quantity(axes="query", help="The tokens that attend."),
-        "inputs": Quantity(axes="key d_model", help="The vector of each token."),
-        "query_weights": Quantity(axes="d_model d_k", help="W_Q."),
-        "key_weights": Quantity(axes="d_model d_k", help="W_K."),
-        "value_weights": Quantity(axes="d_model d_v", help="W_V."),
-        "queries": Quantity(axes="query d_k", help="inputs·W_Q"),
-        "keys": Quantity(axes="key d_k", help="inputs·W_K"),
-        "values": Quantity(axes="key d_v", help="inputs·W_V"),
-        "products": Quantity(axes="query key", help="queries·keysᵀ"),
-        "divisor": Quantity(axes="", help="√d_k, or 1 if scores are not scaled."),
+        "key": Quantity("key", "The tokens attended to."),
+        "query": Quantity("query", "The tokens that attend."),
+        "inputs": Quantity("key d_model", "The vector of each token."),
+        "query_weights": Quantity("d_model d_k", "W_Q."),
+        "key_weights": Quantity("d_model d_k", "W_K."),
+        "value_weights": Quantity("d_model d_v", "W_V."),
+        "queries": Quantity("query d_k", "inputs·W_Q"),
+        "keys": Quantity("key d_k", "inputs·W_K"),
+        "values": Quantity("key d_v", "inputs·W_V"),
+        "products": Quantity("query key", "queries·keysᵀ"),
+        "divisor": Quantity("", "√d_k, or 1 if scores are not scaled."),
         "scores": Quantity(
-            axes="query key",
-            help="The products divided, or the scores given; null at keys that a mask hides.",
+            "query key",
+            "The products divided, or the scores given; null at keys that a mask hides.",
         ),
         "weights": Quantity(
-            axes="query key", help="The softmax of each row of scores, or the weights given."
+            "query key", "The softmax of each row of scores, or the weights given."
         ),
-        "context": Quantity(axes="query d_head", help="weights·values, or the context given."),
-        "formula_context": Quantity(
-            axes="query d_head", help="weights·values, if another context is given."
-        ),
+        "context": Quantity("query d_head", "weights·values, or the context given."),
+        "formula_context": Quantity("query d_head", "weights·values, if another context is given."),
         "printed_weights": Quantity(
-            axes="query key",
-            help="The weights that the text of the example prints; null where it prints none.",
+            "query key",
+            "The weights that the text of the example prints; null where it prints none.",
         ),
         "head_weights": Quantity(
-            axes="head query key", help="The weights of every head, if there are several."
+            "head query key", "The weights of every head, if there are several."
         ),
-        "joined": Quantity(axes="query d_v", help="The contexts of all heads side by side."),
-        "output_weights": Quantity(axes="d_v d_output", help="W_O."),
-        "output": Quantity(axes="query d_output", help="joined·W_O"),
+        "joined": Quantity("query d_v", "The contexts of all heads side by side."),
+        "output_weights": Quantity("d_v d_output", "W_O."),
+        "output": Quantity("query d_output", "joined·W_O"),
         "printed_context": Quantity(
-            axes="query d_head", help="The context that the text of the example prints."
+            "query d_head", "The context that the text of the example prints."
         ),
     },
     see="Each row of weights comes from one query: its products with all keys, divided by √d_k, "
@@ -363,18 +357,11 @@ EXPERIMENT = Experiment(
     field="This arithmetic has not changed since 2017; what changed is how it is computed. "
     "Blockwise kernels such as FlashAttention give the same numbers without writing the weights "
     "to memory. Multi-query and grouped-query attention let several heads share keys and values.",
-    sources=(
-        Source(
-            title="Vaswani et al. 2017, Attention Is All You Need, section 3.2",
-            url="https://arxiv.org/abs/1706.03762",
-        ),
-        Source(
-            title="Dao et al. 2022, FlashAttention",
-            url="https://arxiv.org/abs/2205.14135",
-        ),
-        Source(
-            title="Ainslie et al. 2023, GQA: Training Generalized Multi-Query Transformer Models",
-            url="https://arxiv.org/abs/2305.13245",
-        ),
-    ),
+    sources={
+        "https://arxiv.org/abs/1706.03762": "Vaswani et al. 2017, Attention Is All You Need, "
+        "section 3.2",
+        "https://arxiv.org/abs/2205.14135": "Dao et al. 2022, FlashAttention",
+        "https://arxiv.org/abs/2305.13245": "Ainslie et al. 2023, GQA: Training Generalized "
+        "Multi-Query Transformer Models",
+    },
 )

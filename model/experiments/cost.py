@@ -23,14 +23,7 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from headlight.model.cancellation import check
-from headlight.model.experiments.experiment import (
-    Arrays,
-    Cost,
-    Experiment,
-    Parameters,
-    Quantity,
-    Source,
-)
+from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
 
 REPEATS = 3
 """The shortest of so many times is kept: whatever else runs can only make one longer."""
@@ -253,6 +246,9 @@ def _experts(parameters: CostParameters) -> dict[str, np.ndarray]:
 
 EXPERIMENT = Experiment(
     id="cost",
+    order=17,
+    group="Around the model",
+    tab="What it costs",
     title="What it costs",
     parameters=CostParameters,
     run=run,
@@ -261,36 +257,32 @@ EXPERIMENT = Experiment(
     measures_machine=True,
     way_out="choose fewer tokens, a smaller width or fewer megabytes, or do not compile",
     quantities={
-        "way": Quantity(axes="way", help="loop: number by number. product: one matrix product."),
-        "way_seconds": Quantity(axes="way", unit="s", help="Shortest measured time of each."),
-        "multiplications": Quantity(axes="", help="Multiplications of both, n²·d."),
-        "cached": Quantity(axes="cached", help="Whether keys and values are kept."),
-        "length": Quantity(axes="length", unit="tokens", help="Tokens written, with the new one."),
+        "way": Quantity("way", "loop: number by number. product: one matrix product."),
+        "way_seconds": Quantity("way", "Shortest measured time of each.", unit="s"),
+        "multiplications": Quantity("", "Multiplications of both, n²·d."),
+        "cached": Quantity("cached", "Whether keys and values are kept."),
+        "length": Quantity("length", "Tokens written, with the new one.", unit="tokens"),
         "step_multiplications": Quantity(
-            axes="cached length", help="Multiplications of that step, in one layer."
+            "cached length", "Multiplications of that step, in one layer."
         ),
-        "cache_numbers": Quantity(
-            axes="length", unit="numbers", help="Keys and values kept, in one layer."
-        ),
-        "writing_seconds": Quantity(
-            axes="cached", unit="s", help="Measured time of writing the whole text."
-        ),
-        "kernel": Quantity(axes="kernel", help="eager, fused, and compiled if it was asked for."),
-        "kernel_seconds": Quantity(axes="kernel", unit="s", help="Shortest measured time of each."),
+        "cache_numbers": Quantity("length", "Keys and values kept, in one layer.", unit="numbers"),
+        "writing_seconds": Quantity("cached", "Measured time of writing the whole text.", unit="s"),
+        "kernel": Quantity("kernel", "eager, fused, and compiled if it was asked for."),
+        "kernel_seconds": Quantity("kernel", "Shortest measured time of each.", unit="s"),
         "traffic": Quantity(
-            axes="kernel", unit="bytes", help="Bytes read from and written to memory, counted."
+            "kernel", "Bytes read from and written to memory, counted.", unit="bytes"
         ),
-        "difference": Quantity(axes="kernel", help="Greatest difference from the eager result."),
+        "difference": Quantity("kernel", "Greatest difference from the eager result."),
         "compile_seconds": Quantity(
-            axes="", unit="s", help="Measured time of compiling; 0 if nothing was compiled."
+            "", "Measured time of compiling; 0 if nothing was compiled.", unit="s"
         ),
-        "compile_problem": Quantity(axes="", help="Why it could not be compiled; empty if it was."),
-        "experts": Quantity(axes="experts", help="Experts in each layer."),
+        "compile_problem": Quantity("", "Why it could not be compiled; empty if it was."),
+        "experts": Quantity("experts", "Experts in each layer."),
         "all_parameters": Quantity(
-            axes="experts", unit="parameters", help="Parameters that memory has to hold."
+            "experts", "Parameters that memory has to hold.", unit="parameters"
         ),
         "active_parameters": Quantity(
-            axes="experts", unit="parameters", help="Parameters that one token is multiplied with."
+            "experts", "Parameters that one token is multiplied with.", unit="parameters"
         ),
     },
     see="The times are of this server, now; measure again and see how far they move. One matrix "
@@ -308,19 +300,11 @@ EXPERIMENT = Experiment(
     "and compiled graphs do the same arithmetic with less traffic. Caches are made smaller by "
     "sharing keys and values between heads and by fewer bits. The largest open models use a "
     "twentieth of their parameters for each token.",
-    sources=(
-        Source(
-            title="Pope et al. 2022, Efficiently Scaling Transformer Inference",
-            url="https://arxiv.org/abs/2211.05102",
-        ),
-        Source(
-            title="Ansel et al. 2024, PyTorch 2: dynamic bytecode transformation and graph "
-            "compilation",
-            url="https://doi.org/10.1145/3620665.3640366",
-        ),
-        Source(
-            title="DeepSeek-AI 2024, DeepSeek-V3 Technical Report",
-            url="https://arxiv.org/abs/2412.19437",
-        ),
-    ),
+    sources={
+        "https://arxiv.org/abs/2211.05102": "Pope et al. 2022, Efficiently Scaling Transformer "
+        "Inference",
+        "https://doi.org/10.1145/3620665.3640366": "Ansel et al. 2024, PyTorch 2: dynamic bytecode "
+        "transformation and graph compilation",
+        "https://arxiv.org/abs/2412.19437": "DeepSeek-AI 2024, DeepSeek-V3 Technical Report",
+    },
 )

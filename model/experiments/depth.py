@@ -22,14 +22,7 @@ from torch import Tensor, nn
 
 from headlight.model.cancellation import check
 from headlight.model.config import TransformerConfig
-from headlight.model.experiments.experiment import (
-    Arrays,
-    Cost,
-    Experiment,
-    Parameters,
-    Quantity,
-    Source,
-)
+from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
 from headlight.model.feed_forward import FeedForward
 from headlight.model.layers import TransformerLayer
 
@@ -163,6 +156,9 @@ def _measure(
 
 EXPERIMENT = Experiment(
     id="depth",
+    order=8,
+    group="The network",
+    tab="Why residuals",
     title="Residual connections and layer norm",
     parameters=Depth,
     run=run,
@@ -170,21 +166,21 @@ EXPERIMENT = Experiment(
     way_out="choose fewer layers, a smaller width or fewer tokens",
     quantities={
         "variant": Quantity(
-            axes="variant",
-            help="plain: F(x). norm: LN(F(x)). residual: x + F(x). post: LN(x + F(x)). "
-            "pre: x + F(LN(x)).",
+            "variant",
+            "plain: F(x). norm: LN(F(x)). residual: x + F(x). post: LN(x + F(x)). pre: x + "
+            "F(LN(x)).",
         ),
-        "layer": Quantity(axes="layer", help="The number of the layer, from 0."),
+        "layer": Quantity("layer", "The number of the layer, from 0."),
         "stream_gradient": Quantity(
-            axes="variant layer",
-            help="Norm of the gradient of the loss by the layer's input; null if numbers of the "
-            "stack exceed the range of float64.",
+            "variant layer",
+            "Norm of the gradient of the loss by the layer's input; null if numbers of the stack "
+            "exceed the range of float64.",
         ),
         "weight_gradient": Quantity(
-            axes="variant layer", help="Norm of the gradient of the loss by the layer's matrices."
+            "variant layer", "Norm of the gradient of the loss by the layer's matrices."
         ),
         "stream_size": Quantity(
-            axes="variant layer", help="Root mean square of the numbers of the layer's input."
+            "variant layer", "Root mean square of the numbers of the layer's input."
         ),
     },
     see="In a plain stack, F(x), the gradient falls by about a constant factor from layer to "
@@ -199,18 +195,12 @@ EXPERIMENT = Experiment(
     "large language models since GPT-2 are pre-norm, mostly with RMSNorm. In a pre-norm stack the "
     "stream grows with depth, so later layers change it less. Some models therefore normalise the "
     "output of each part as well, before it is added.",
-    sources=(
-        Source(
-            title="Xiong et al. 2020, On Layer Normalization in the Transformer Architecture",
-            url="https://arxiv.org/abs/2002.04745",
-        ),
-        Source(
-            title="He et al. 2015, Deep Residual Learning for Image Recognition",
-            url="https://arxiv.org/abs/1512.03385",
-        ),
-        Source(
-            title="Gemma Team 2024, Gemma 2: Improving Open Language Models at a Practical Size",
-            url="https://arxiv.org/abs/2408.00118",
-        ),
-    ),
+    sources={
+        "https://arxiv.org/abs/2002.04745": "Xiong et al. 2020, On Layer Normalization in the "
+        "Transformer Architecture",
+        "https://arxiv.org/abs/1512.03385": "He et al. 2015, Deep Residual Learning for Image "
+        "Recognition",
+        "https://arxiv.org/abs/2408.00118": "Gemma Team 2024, Gemma 2: Improving Open Language "
+        "Models at a Practical Size",
+    },
 )

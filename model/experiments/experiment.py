@@ -46,27 +46,19 @@ class Parameters(BaseModel):
     seed: int = Field(0, ge=0, lt=2**31, description="Equal seeds give equal numbers.")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Quantity:
     """A declared array of a result.
 
     Args:
         axes: the names of its axes, separated by spaces; empty: a single number.
-        unit: of its numbers; empty: none.
         help: what its numbers are.
+        unit: of its numbers; empty: none.
     """
 
     axes: str
-    unit: str = ""
     help: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Source:
-    """A publication that a description relies on."""
-
-    title: str
-    url: str
+    unit: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +97,9 @@ class Experiment:
 
     Args:
         id: its name.
+        order: its place among all; smaller ones come first.
+        group: the heading above its tab in the page.
+        tab: the name of its tab, in two or three words.
         title: a few words.
         parameters: the class of its parameters.
         quantities: the arrays of its result, by name.
@@ -114,12 +109,15 @@ class Experiment:
         way_out: how to lower the cost, part of a sentence.
         see: one paragraph on what to see.
         field: one paragraph on where the field stands.
-        sources: of both paragraphs.
+        sources: of both paragraphs: the title of each publication, by its address.
         is_streamed: whether it gives more than one frame.
         measures_machine: whether its numbers are those of the machine that runs it.
     """
 
     id: str
+    order: int
+    group: str
+    tab: str
     title: str
     parameters: type[Parameters]
     quantities: Mapping[str, Quantity]
@@ -128,7 +126,7 @@ class Experiment:
     way_out: str
     see: str
     field: str
-    sources: tuple[Source, ...]
+    sources: Mapping[str, str]
     is_streamed: bool = False
     measures_machine: bool = False
 

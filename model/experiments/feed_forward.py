@@ -19,14 +19,7 @@ from pydantic import Field
 from torch import Tensor
 
 from headlight.model.cancellation import check
-from headlight.model.experiments.experiment import (
-    Arrays,
-    Cost,
-    Experiment,
-    Parameters,
-    Quantity,
-    Source,
-)
+from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
 
 FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "none": lambda x: x,
@@ -130,30 +123,27 @@ def _kinks(w1: Tensor, b1: Tensor) -> np.ndarray:
 
 EXPERIMENT = Experiment(
     id="feed_forward",
+    order=10,
+    group="The network",
+    tab="Feed-forward",
     title="Why a function between two matrices",
     parameters=FeedForwardParameters,
     run=run,
     cost=cost,
     way_out="choose fewer steps",
     quantities={
-        "x": Quantity(axes="x", help="Places from −3 to 3."),
-        "function": Quantity(axes="function", help="The function f between the matrices."),
-        "activation": Quantity(axes="function x", help="f(x)"),
-        "slope": Quantity(axes="function x", help="The derivative of f."),
-        "target": Quantity(axes="x", help="The curve to learn."),
-        "output": Quantity(axes="function x", help="The curve of each trained network."),
-        "merged": Quantity(
-            axes="x", help="x·(W₁·W₂) + (b₁·W₂ + b₂) of the network without a function."
-        ),
-        "merged_matrix": Quantity(axes="number", help="W₁·W₂ and b₁·W₂ + b₂: two numbers."),
-        "merged_difference": Quantity(
-            axes="", help="Greatest difference of both, from rounding only."
-        ),
-        "kinks": Quantity(
-            axes="unit", help="Where each hidden unit with ReLU begins; may lie outside."
-        ),
-        "step": Quantity(axes="step", unit="steps", help="The training step, from 1."),
-        "loss": Quantity(axes="function step", help="Mean square error before each step."),
+        "x": Quantity("x", "Places from −3 to 3."),
+        "function": Quantity("function", "The function f between the matrices."),
+        "activation": Quantity("function x", "f(x)"),
+        "slope": Quantity("function x", "The derivative of f."),
+        "target": Quantity("x", "The curve to learn."),
+        "output": Quantity("function x", "The curve of each trained network."),
+        "merged": Quantity("x", "x·(W₁·W₂) + (b₁·W₂ + b₂) of the network without a function."),
+        "merged_matrix": Quantity("number", "W₁·W₂ and b₁·W₂ + b₂: two numbers."),
+        "merged_difference": Quantity("", "Greatest difference of both, from rounding only."),
+        "kinks": Quantity("unit", "Where each hidden unit with ReLU begins; may lie outside."),
+        "step": Quantity("step", "The training step, from 1.", unit="steps"),
+        "loss": Quantity("function step", "Mean square error before each step."),
     },
     see="Without a function between them, two matrices are one: the network with 16 hidden units "
     "and the line of two numbers agree to the last digits, so it can learn nothing but a straight "
@@ -165,18 +155,11 @@ EXPERIMENT = Experiment(
     "2020 SwiGLU: a SiLU of one product times another. About two thirds of a model's parameters "
     "are in these networks. Units act as memories, with the first matrix as keys and the second "
     "as values. Squared ReLU has many exact zeros, which hardware can skip.",
-    sources=(
-        Source(
-            title="Hendrycks and Gimpel 2016, Gaussian Error Linear Units",
-            url="https://arxiv.org/abs/1606.08415",
-        ),
-        Source(
-            title="Shazeer 2020, GLU Variants Improve Transformer",
-            url="https://arxiv.org/abs/2002.05202",
-        ),
-        Source(
-            title="Geva et al. 2021, Transformer Feed-Forward Layers Are Key-Value Memories",
-            url="https://arxiv.org/abs/2012.14913",
-        ),
-    ),
+    sources={
+        "https://arxiv.org/abs/1606.08415": "Hendrycks and Gimpel 2016, Gaussian Error Linear "
+        "Units",
+        "https://arxiv.org/abs/2002.05202": "Shazeer 2020, GLU Variants Improve Transformer",
+        "https://arxiv.org/abs/2012.14913": "Geva et al. 2021, Transformer Feed-Forward Layers Are "
+        "Key-Value Memories",
+    },
 )

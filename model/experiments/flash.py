@@ -15,14 +15,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from headlight.model.experiments.experiment import (
-    Arrays,
-    Cost,
-    Experiment,
-    Parameters,
-    Quantity,
-    Source,
-)
+from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
 from headlight.model.experiments.scaling import softmax
 
 D_VALUE = 3
@@ -117,44 +110,42 @@ def attend_in_blocks(scores: np.ndarray, values: np.ndarray, block: int) -> dict
 
 EXPERIMENT = Experiment(
     id="flash",
+    order=6,
+    group="Attention",
+    tab="Block by block",
     title="Attention block by block",
     parameters=Flash,
     run=run,
     cost=cost,
     way_out="choose fewer keys",
     quantities={
-        "key": Quantity(axes="key", help="The number of the key, from 0."),
-        "score": Quantity(axes="key", unit="score", help="The scores of one query."),
-        "values": Quantity(axes="key d_v", help="The value of each key."),
-        "weights": Quantity(axes="key", help="The softmax of all scores at once."),
-        "context": Quantity(axes="d_v", help="The attention's output, from all weights at once."),
+        "key": Quantity("key", "The number of the key, from 0."),
+        "score": Quantity("key", "The scores of one query.", unit="score"),
+        "values": Quantity("key d_v", "The value of each key."),
+        "weights": Quantity("key", "The softmax of all scores at once."),
+        "context": Quantity("d_v", "The attention's output, from all weights at once."),
         "naive_context": Quantity(
-            axes="d_v",
-            help="The same without subtracting the maximum; null if an exponential overflows.",
+            "d_v", "The same without subtracting the maximum; null if an exponential overflows."
         ),
-        "step": Quantity(axes="step", unit="keys", help="Keys read after each block."),
-        "block_greatest": Quantity(axes="step", unit="score", help="Largest score of the block."),
-        "greatest": Quantity(axes="step", unit="score", help="The running maximum m."),
-        "factor": Quantity(
-            axes="step", help="e^(m−m′), by which what was summed before is multiplied."
-        ),
-        "total": Quantity(axes="step", help="The running sum ℓ."),
-        "sum": Quantity(axes="step d_v", help="The running sum o of weighted values."),
-        "output": Quantity(axes="step d_v", help="o/ℓ: attention over the keys read so far."),
+        "step": Quantity("step", "Keys read after each block.", unit="keys"),
+        "block_greatest": Quantity("step", "Largest score of the block.", unit="score"),
+        "greatest": Quantity("step", "The running maximum m.", unit="score"),
+        "factor": Quantity("step", "e^(m−m′), by which what was summed before is multiplied."),
+        "total": Quantity("step", "The running sum ℓ."),
+        "sum": Quantity("step d_v", "The running sum o of weighted values."),
+        "output": Quantity("step d_v", "o/ℓ: attention over the keys read so far."),
         "partial_weights": Quantity(
-            axes="step key", help="The weights over the keys read so far; 0 at later keys."
+            "step key", "The weights over the keys read so far; 0 at later keys."
         ),
-        "error": Quantity(
-            axes="step", help="Greatest difference of o/ℓ from the output over all keys."
-        ),
-        "length": Quantity(axes="length", unit="tokens", help="Lengths of a text."),
+        "error": Quantity("step", "Greatest difference of o/ℓ from the output over all keys."),
+        "length": Quantity("length", "Lengths of a text.", unit="tokens"),
         "whole_numbers": Quantity(
-            axes="length", unit="numbers", help="Scores of one head that are kept at once: n²."
+            "length", "Scores of one head that are kept at once: n².", unit="numbers"
         ),
         "block_numbers": Quantity(
-            axes="length",
+            "length",
+            "Numbers that a kernel with blocks of 128 × 128 keeps at once in fast memory.",
             unit="numbers",
-            help="Numbers that a kernel with blocks of 128 × 128 keeps at once in fast memory.",
         ),
     },
     see="Keys come in blocks, and no block is read twice. Step through them: the running maximum "
@@ -167,18 +158,11 @@ EXPERIMENT = Experiment(
     "to its main memory; later versions divide the work better and compute in 8 bits. The running "
     "softmax is older, from 2018. Ring attention passes the blocks from device to device, so that "
     "a text can be longer than what one of them holds.",
-    sources=(
-        Source(
-            title="Milakov and Gimelshein 2018, Online normalizer calculation for softmax",
-            url="https://arxiv.org/abs/1805.02867",
-        ),
-        Source(
-            title="Dao et al. 2022, FlashAttention",
-            url="https://arxiv.org/abs/2205.14135",
-        ),
-        Source(
-            title="Liu et al. 2023, Ring Attention with Blockwise Transformers",
-            url="https://arxiv.org/abs/2310.01889",
-        ),
-    ),
+    sources={
+        "https://arxiv.org/abs/1805.02867": "Milakov and Gimelshein 2018, Online normalizer "
+        "calculation for softmax",
+        "https://arxiv.org/abs/2205.14135": "Dao et al. 2022, FlashAttention",
+        "https://arxiv.org/abs/2310.01889": "Liu et al. 2023, Ring Attention with Blockwise "
+        "Transformers",
+    },
 )

@@ -21,14 +21,7 @@ from pydantic import Field
 from torch import Tensor
 
 from headlight.model.cancellation import check
-from headlight.model.experiments.experiment import (
-    Arrays,
-    Cost,
-    Experiment,
-    Parameters,
-    Quantity,
-    Source,
-)
+from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
 
 SCHEMES = ("unit", "small", "xavier", "kaiming")
 N_SHOWN = 512
@@ -159,6 +152,9 @@ def _train(matrices: list[Tensor], parameters: Initialisation) -> np.ndarray:
 
 EXPERIMENT = Experiment(
     id="initialisation",
+    order=9,
+    group="The network",
+    tab="Initialisation",
     title="How weights are drawn",
     parameters=Initialisation,
     run=run,
@@ -166,22 +162,21 @@ EXPERIMENT = Experiment(
     way_out="choose fewer layers, a smaller width or fewer steps",
     quantities={
         "scheme": Quantity(
-            axes="scheme",
-            help="unit: deviation 1. small: 0.01. xavier: √(2/(inputs + outputs)). "
-            "kaiming: √(2/inputs).",
+            "scheme",
+            "unit: deviation 1. small: 0.01. xavier: √(2/(inputs + outputs)). kaiming: "
+            "√(2/inputs).",
         ),
-        "layer": Quantity(axes="layer", help="0 is the input, then each layer."),
+        "layer": Quantity("layer", "0 is the input, then each layer."),
         "deviation": Quantity(
-            axes="scheme layer", help="Standard deviation of the numbers after each layer."
+            "scheme layer", "Standard deviation of the numbers after each layer."
         ),
-        "zeros": Quantity(axes="scheme layer", help="Share of the numbers that are exactly 0."),
+        "zeros": Quantity("scheme layer", "Share of the numbers that are exactly 0."),
         "gradient": Quantity(
-            axes="scheme layer",
-            help="Root mean square of the gradient of the output by each number.",
+            "scheme layer", "Root mean square of the gradient of the output by each number."
         ),
-        "step": Quantity(axes="step", unit="steps", help="The training step, from 1."),
+        "step": Quantity("step", "The training step, from 1.", unit="steps"),
         "loss": Quantity(
-            axes="scheme step", unit="bits", help="Cross-entropy before each step; guessing has 1."
+            "scheme step", "Cross-entropy before each step; guessing has 1.", unit="bits"
         ),
     },
     see="Every layer is a sum over its inputs, so its numbers grow with the root of how many "
@@ -196,19 +191,10 @@ EXPERIMENT = Experiment(
     "width, and divide the matrices that write into the residual stream by the root of the number "
     "of layers. Norms and residual connections forgive much. Maximal update parametrisation sets "
     "deviation and rate by the width, so that what suits a small model suits a large one.",
-    sources=(
-        Source(
-            title="Glorot and Bengio 2010, Understanding the difficulty of training deep "
-            "feedforward neural networks",
-            url="https://proceedings.mlr.press/v9/glorot10a.html",
-        ),
-        Source(
-            title="He et al. 2015, Delving Deep into Rectifiers",
-            url="https://arxiv.org/abs/1502.01852",
-        ),
-        Source(
-            title="Yang et al. 2022, Tensor Programs V",
-            url="https://arxiv.org/abs/2203.03466",
-        ),
-    ),
+    sources={
+        "https://proceedings.mlr.press/v9/glorot10a.html": "Glorot and Bengio 2010, Understanding "
+        "the difficulty of training deep feedforward neural networks",
+        "https://arxiv.org/abs/1502.01852": "He et al. 2015, Delving Deep into Rectifiers",
+        "https://arxiv.org/abs/2203.03466": "Yang et al. 2022, Tensor Programs V",
+    },
 )

@@ -24,14 +24,7 @@ from torch import Tensor, nn
 
 from headlight.model.cancellation import check
 from headlight.model.config import TransformerConfig
-from headlight.model.experiments.experiment import (
-    Arrays,
-    Cost,
-    Experiment,
-    Parameters,
-    Quantity,
-    Source,
-)
+from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
 from headlight.model.optimization.optimizers import make_optimizers
 from headlight.model.optimization.schedule import warmup_stable_decay
 from headlight.model.transformer import Transformer, initialise
@@ -338,6 +331,9 @@ def _frame(
 
 EXPERIMENT = Experiment(
     id="learn_task",
+    order=13,
+    group="Learning",
+    tab="Watch it learn",
     title="Watch a network learn a task",
     parameters=LearnTask,
     run=run,
@@ -345,27 +341,21 @@ EXPERIMENT = Experiment(
     is_streamed=True,
     way_out="choose fewer steps, a smaller batch, a shorter sequence or a smaller network",
     quantities={
-        "token": Quantity(axes="key", help="One tested sequence: what is read, then the places."),
-        "target": Quantity(axes="answer", help="Its right answers."),
-        "n_parameters": Quantity(axes="", help="Trained numbers of the network."),
-        "step": Quantity(axes="step", unit="steps", help="The training step, from 1."),
-        "loss": Quantity(
-            axes="step", unit="bits", help="Cross-entropy of each step's sequences, before it."
-        ),
-        "frame": Quantity(axes="frame", unit="steps", help="Steps made before the frame."),
+        "token": Quantity("key", "One tested sequence: what is read, then the places."),
+        "target": Quantity("answer", "Its right answers."),
+        "n_parameters": Quantity("", "Trained numbers of the network."),
+        "step": Quantity("step", "The training step, from 1.", unit="steps"),
+        "loss": Quantity("step", "Cross-entropy of each step's sequences, before it.", unit="bits"),
+        "frame": Quantity("frame", "Steps made before the frame.", unit="steps"),
         "accuracy": Quantity(
-            axes="frame", help="Share of right answers, on sequences that are not trained on."
+            "frame", "Share of right answers, on sequences that are not trained on."
         ),
-        "sequence_accuracy": Quantity(
-            axes="frame", help="Share of sequences whose answers are all right."
-        ),
-        "prediction": Quantity(
-            axes="frame answer", help="The likeliest answers for the shown sequence."
-        ),
-        "probability": Quantity(axes="frame answer", help="The probability of these answers."),
+        "sequence_accuracy": Quantity("frame", "Share of sequences whose answers are all right."),
+        "prediction": Quantity("frame answer", "The likeliest answers for the shown sequence."),
+        "probability": Quantity("frame answer", "The probability of these answers."),
         "attention": Quantity(
-            axes="frame layer head query key",
-            help="Attention weights on the shown sequence; a recurrent network has none.",
+            "frame layer head query key",
+            "Attention weights on the shown sequence; a recurrent network has none.",
         ),
     },
     see="At first no head has a pattern that fits the task and the answers are guesses. Then "
@@ -380,23 +370,13 @@ EXPERIMENT = Experiment(
     "from the context. Decoders without positional encoding do learn some order from the causal "
     "mask. Most large models use rotary positions. Addition remains hard: the order and the "
     "encoding of the digits decide how far it generalises to longer numbers.",
-    sources=(
-        Source(
-            title="Olsson et al. 2022, In-context Learning and Induction Heads",
-            url="https://arxiv.org/abs/2209.11895",
-        ),
-        Source(
-            title="Haviv et al. 2022, Transformer Language Models without Positional Encodings "
-            "Still Learn Positional Information",
-            url="https://arxiv.org/abs/2203.16634",
-        ),
-        Source(
-            title="Su et al. 2021, RoFormer: Rotary Position Embedding",
-            url="https://arxiv.org/abs/2104.09864",
-        ),
-        Source(
-            title="McLeish et al. 2024, Transformers Can Do Arithmetic with the Right Embeddings",
-            url="https://arxiv.org/abs/2405.17399",
-        ),
-    ),
+    sources={
+        "https://arxiv.org/abs/2209.11895": "Olsson et al. 2022, In-context Learning and Induction "
+        "Heads",
+        "https://arxiv.org/abs/2203.16634": "Haviv et al. 2022, Transformer Language Models "
+        "without Positional Encodings Still Learn Positional Information",
+        "https://arxiv.org/abs/2104.09864": "Su et al. 2021, RoFormer: Rotary Position Embedding",
+        "https://arxiv.org/abs/2405.17399": "McLeish et al. 2024, Transformers Can Do Arithmetic "
+        "with the Right Embeddings",
+    },
 )

@@ -16,14 +16,7 @@ from jaxtyping import UInt64
 from pydantic import Field, model_validator
 
 from headlight.model.cancellation import check
-from headlight.model.experiments.experiment import (
-    Arrays,
-    Cost,
-    Experiment,
-    Parameters,
-    Quantity,
-    Source,
-)
+from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
 
 MAX_CHARACTERS = 2_000
 HASHES_PER_DIGEST = 8
@@ -127,30 +120,31 @@ def cost(parameters: MinHash) -> Cost:
 
 EXPERIMENT = Experiment(
     id="minhash",
+    order=18,
+    group="Data and optimizers",
+    tab="MinHash",
     title="Near-duplicate texts by MinHash",
     parameters=MinHash,
     run=run,
     cost=cost,
     way_out="choose shorter texts or fewer hash functions",
     quantities={
-        "text": Quantity(axes="text", help="The two texts."),
-        "shingle": Quantity(axes="shingle", help="Every shingle of either text, sorted."),
-        "is_in": Quantity(axes="text shingle", help="Whether the text has the shingle."),
-        "hash": Quantity(axes="hash", help="The number of the hash function."),
+        "text": Quantity("text", "The two texts."),
+        "shingle": Quantity("shingle", "Every shingle of either text, sorted."),
+        "is_in": Quantity("text shingle", "Whether the text has the shingle."),
+        "hash": Quantity("hash", "The number of the hash function."),
         "signature": Quantity(
-            axes="text hash", help="The smallest hash of the text's shingles, in hexadecimal."
+            "text hash", "The smallest hash of the text's shingles, in hexadecimal."
         ),
-        "minimum": Quantity(
-            axes="text hash", help="The index of the shingle that has the smallest hash."
-        ),
-        "is_equal": Quantity(axes="hash", help="Whether both texts have the same smallest hash."),
-        "jaccard": Quantity(axes="", help="Shared shingles divided by all shingles, counted."),
-        "estimate": Quantity(axes="", help="The share of equal hashes, which estimates it."),
+        "minimum": Quantity("text hash", "The index of the shingle that has the smallest hash."),
+        "is_equal": Quantity("hash", "Whether both texts have the same smallest hash."),
+        "jaccard": Quantity("", "Shared shingles divided by all shingles, counted."),
+        "estimate": Quantity("", "The share of equal hashes, which estimates it."),
         "running_estimate": Quantity(
-            axes="hash", help="The estimate from the hash functions up to this one."
+            "hash", "The estimate from the hash functions up to this one."
         ),
         "standard_error": Quantity(
-            axes="hash", help="Its standard error by theory, √(J·(1 − J)/k) with k functions."
+            "hash", "Its standard error by theory, √(J·(1 − J)/k) with k functions."
         ),
     },
     see="Each text is cut into overlapping shingles. For each hash function only the smallest "
@@ -164,18 +158,11 @@ EXPERIMENT = Experiment(
     "models repeat less text verbatim and need fewer training steps. MinHash with "
     "locality-sensitive hashing finds the candidates without comparing all pairs; it is part of "
     "the pipelines of GPT-3, RefinedWeb and FineWeb.",
-    sources=(
-        Source(
-            title="Broder 1997, On the resemblance and containment of documents",
-            url="https://doi.org/10.1109/SEQUEN.1997.666900",
-        ),
-        Source(
-            title="Lee et al. 2022, Deduplicating Training Data Makes Language Models Better",
-            url="https://arxiv.org/abs/2107.06499",
-        ),
-        Source(
-            title="Penedo et al. 2024, The FineWeb Datasets",
-            url="https://arxiv.org/abs/2406.17557",
-        ),
-    ),
+    sources={
+        "https://doi.org/10.1109/SEQUEN.1997.666900": "Broder 1997, On the resemblance and "
+        "containment of documents",
+        "https://arxiv.org/abs/2107.06499": "Lee et al. 2022, Deduplicating Training Data Makes "
+        "Language Models Better",
+        "https://arxiv.org/abs/2406.17557": "Penedo et al. 2024, The FineWeb Datasets",
+    },
 )

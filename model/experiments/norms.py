@@ -15,14 +15,7 @@ from jaxtyping import Float
 from pydantic import Field, model_validator
 
 from headlight.model.cancellation import check
-from headlight.model.experiments.experiment import (
-    Arrays,
-    Cost,
-    Experiment,
-    Parameters,
-    Quantity,
-    Source,
-)
+from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
 
 Number = Annotated[float, Field(ge=-1e6, le=1e6)]
 Row = Annotated[list[Number], Field(min_length=2, max_length=16)]
@@ -133,30 +126,29 @@ def _error(size: int, rng: np.random.Generator, parameters: Norms) -> Float[np.n
 
 EXPERIMENT = Experiment(
     id="norms",
+    order=11,
+    group="The network",
+    tab="Norms",
     title="Layer norm against batch norm",
     parameters=Norms,
     run=run,
     cost=cost,
     way_out="choose a smaller batch, a smaller width or fewer batches",
     quantities={
-        "inputs": Quantity(axes="token feature", help="The batch, a row for each token."),
-        "norm": Quantity(axes="norm", help="The norms, without learned factors."),
-        "normalised": Quantity(axes="norm token feature", help="The batch after each norm."),
-        "token_mean": Quantity(axes="token", help="The mean of each row, of the layer norm."),
-        "token_deviation": Quantity(axes="token", help="The standard deviation of each row."),
-        "feature_mean": Quantity(
-            axes="feature", help="The mean of each column, of the batch norm."
-        ),
-        "feature_deviation": Quantity(
-            axes="feature", help="The standard deviation of each column."
-        ),
-        "batch_size": Quantity(axes="batch_size", unit="tokens", help="Sizes of a batch."),
+        "inputs": Quantity("token feature", "The batch, a row for each token."),
+        "norm": Quantity("norm", "The norms, without learned factors."),
+        "normalised": Quantity("norm token feature", "The batch after each norm."),
+        "token_mean": Quantity("token", "The mean of each row, of the layer norm."),
+        "token_deviation": Quantity("token", "The standard deviation of each row."),
+        "feature_mean": Quantity("feature", "The mean of each column, of the batch norm."),
+        "feature_deviation": Quantity("feature", "The standard deviation of each column."),
+        "batch_size": Quantity("batch_size", "Sizes of a batch.", unit="tokens"),
         "error": Quantity(
-            axes="norm batch_size",
-            help="How far a token's numbers are from those of an endless batch: root mean square.",
+            "norm batch_size",
+            "How far a token's numbers are from those of an endless batch: root mean square.",
         ),
         "expected_error": Quantity(
-            axes="batch_size", help="The batch norm's error by theory in large batches, √(1.5/n)."
+            "batch_size", "The batch norm's error by theory in large batches, √(1.5/n)."
         ),
     },
     see="Both norms subtract a mean and divide by a standard deviation. The layer norm takes them "
@@ -169,22 +161,11 @@ EXPERIMENT = Experiment(
     field="All large language models normalise each token for itself, mostly with RMS norm, which "
     "leaves out the mean and costs less. Batch norm remains in convolutional networks. Some "
     "recent work replaces the norm by a scaled tanh of each number and reaches the same quality.",
-    sources=(
-        Source(
-            title="Ioffe and Szegedy 2015, Batch Normalization",
-            url="https://arxiv.org/abs/1502.03167",
-        ),
-        Source(
-            title="Ba et al. 2016, Layer Normalization",
-            url="https://arxiv.org/abs/1607.06450",
-        ),
-        Source(
-            title="Zhang and Sennrich 2019, Root Mean Square Layer Normalization",
-            url="https://arxiv.org/abs/1910.07467",
-        ),
-        Source(
-            title="Zhu et al. 2025, Transformers without Normalization",
-            url="https://arxiv.org/abs/2503.10622",
-        ),
-    ),
+    sources={
+        "https://arxiv.org/abs/1502.03167": "Ioffe and Szegedy 2015, Batch Normalization",
+        "https://arxiv.org/abs/1607.06450": "Ba et al. 2016, Layer Normalization",
+        "https://arxiv.org/abs/1910.07467": "Zhang and Sennrich 2019, Root Mean Square Layer "
+        "Normalization",
+        "https://arxiv.org/abs/2503.10622": "Zhu et al. 2025, Transformers without Normalization",
+    },
 )

@@ -18,14 +18,7 @@ from jaxtyping import Float
 from pydantic import Field, model_validator
 
 from headlight.model.attention.kernels import attention_weights
-from headlight.model.experiments.experiment import (
-    Arrays,
-    Cost,
-    Experiment,
-    Parameters,
-    Quantity,
-    Source,
-)
+from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
 from headlight.model.positions import position_angles
 
 MAX_WORDS = 24
@@ -171,37 +164,36 @@ def _turn(parameters: Order) -> dict[str, np.ndarray]:
 
 EXPERIMENT = Experiment(
     id="order",
+    order=5,
+    group="Attention",
+    tab="Order",
     title="What attention knows of order",
     parameters=Order,
     run=run,
     cost=cost,
     way_out="choose fewer words",
     quantities={
-        "word": Quantity(axes="word", help="The words in the first order."),
-        "place": Quantity(axes="word", help="The place of each word in the second order, from 0."),
-        "variant": Quantity(axes="variant", help="none: without positions. sinusoidal: with them."),
-        "weights": Quantity(axes="variant word key", help="Weights in the first order."),
+        "word": Quantity("word", "The words in the first order."),
+        "place": Quantity("word", "The place of each word in the second order, from 0."),
+        "variant": Quantity("variant", "none: without positions. sinusoidal: with them."),
+        "weights": Quantity("variant word key", "Weights in the first order."),
         "permuted_weights": Quantity(
-            axes="variant word key",
-            help="Weights in the second order; rows and columns are the words in the first.",
+            "variant word key",
+            "Weights in the second order; rows and columns are the words in the first.",
         ),
         "difference": Quantity(
-            axes="variant word",
-            help="Change of the word's output between both orders, relative to its size.",
+            "variant word", "Change of the word's output between both orders, relative to its size."
         ),
         "frequency": Quantity(
-            axes="pair",
-            unit="radians",
-            help="ω, the turn of each pair from a position to the next.",
+            "pair", "ω, the turn of each pair from a position to the next.", unit="radians"
         ),
-        "angle": Quantity(axes="pair", unit="radians", help="k·ω"),
-        "start": Quantity(axes="pair coordinate", help="Sine and cosine at the position pos."),
-        "turned": Quantity(axes="pair coordinate", help="They, turned by k·ω."),
-        "end": Quantity(axes="pair coordinate", help="Sine and cosine at pos + k."),
-        "position": Quantity(axes="position", help="Positions from 0."),
+        "angle": Quantity("pair", "k·ω", unit="radians"),
+        "start": Quantity("pair coordinate", "Sine and cosine at the position pos."),
+        "turned": Quantity("pair coordinate", "They, turned by k·ω."),
+        "end": Quantity("pair coordinate", "Sine and cosine at pos + k."),
+        "position": Quantity("position", "Positions from 0."),
         "products": Quantity(
-            axes="origin position",
-            help="Products of their encodings with those of position 0, and of pos.",
+            "origin position", "Products of their encodings with those of position 0, and of pos."
         ),
     },
     see="Without positions a word's output is the same wherever it is: the maps of both orders "
@@ -214,19 +206,11 @@ EXPERIMENT = Experiment(
     "themselves by such angles and are in most large models; ALiBi lowers scores by distance. A "
     "causal mask alone tells a decoder something about order, and models without any encoding can "
     "learn it; some recent ones leave it out in every few layers to read longer texts.",
-    sources=(
-        Source(
-            title="Vaswani et al. 2017, Attention Is All You Need, section 3.5",
-            url="https://arxiv.org/abs/1706.03762",
-        ),
-        Source(
-            title="Su et al. 2021, RoFormer: Rotary Position Embedding",
-            url="https://arxiv.org/abs/2104.09864",
-        ),
-        Source(
-            title="Kazemnejad et al. 2023, The Impact of Positional Encoding on Length "
-            "Generalization",
-            url="https://arxiv.org/abs/2305.19466",
-        ),
-    ),
+    sources={
+        "https://arxiv.org/abs/1706.03762": "Vaswani et al. 2017, Attention Is All You Need, "
+        "section 3.5",
+        "https://arxiv.org/abs/2104.09864": "Su et al. 2021, RoFormer: Rotary Position Embedding",
+        "https://arxiv.org/abs/2305.19466": "Kazemnejad et al. 2023, The Impact of Positional "
+        "Encoding on Length Generalization",
+    },
 )

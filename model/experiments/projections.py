@@ -30,14 +30,7 @@ from torch import Tensor
 from headlight.model.attention.kernels import attention_weights
 from headlight.model.cancellation import check
 from headlight.model.experiments.by_hand import Matrix, Token, Vector
-from headlight.model.experiments.experiment import (
-    Arrays,
-    Cost,
-    Experiment,
-    Parameters,
-    Quantity,
-    Source,
-)
+from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
 
 VARIANTS = ("shared", "separate")
 N_TOKENS = 8
@@ -319,50 +312,47 @@ def _loss(matrices: Float[Tensor, "role symbol d_k"]) -> Float[Tensor, ""]:
 
 EXPERIMENT = Experiment(
     id="projections",
+    order=2,
+    group="Attention",
+    tab="Why three projections",
     title="Why three projections",
     parameters=Projections,
     run=run,
     cost=cost,
     way_out="choose fewer steps",
     quantities={
-        "variant": Quantity(
-            axes="variant", help="shared: one matrix for all roles. separate: one for each."
-        ),
-        "token": Quantity(axes="token", help="The tokens."),
-        "inputs": Quantity(axes="token d_model", help="X, the vector of each token."),
-        "shared_weights": Quantity(axes="d_model d_shared", help="W, for all roles."),
-        "query_weights": Quantity(axes="d_model d_k", help="W_Q."),
-        "key_weights": Quantity(axes="d_model d_k", help="W_K."),
-        "value_weights": Quantity(axes="d_model d_v", help="W_V."),
-        "shared": Quantity(axes="token d_shared", help="X·W: query, key and value in one."),
-        "queries": Quantity(axes="token d_k", help="X·W_Q"),
-        "keys": Quantity(axes="token d_k", help="X·W_K"),
-        "values": Quantity(axes="token d_v", help="X·W_V"),
-        "scores": Quantity(axes="variant query key", help="queries·keysᵀ, divided by √d_k."),
-        "weights": Quantity(axes="variant query key", help="The softmax of each row of scores."),
-        "context": Quantity(axes="token d_v", help="weights·values, with separate projections."),
-        "shared_context": Quantity(
-            axes="token d_shared", help="weights·values, with the shared projection."
-        ),
+        "variant": Quantity("variant", "shared: one matrix for all roles. separate: one for each."),
+        "token": Quantity("token", "The tokens."),
+        "inputs": Quantity("token d_model", "X, the vector of each token."),
+        "shared_weights": Quantity("d_model d_shared", "W, for all roles."),
+        "query_weights": Quantity("d_model d_k", "W_Q."),
+        "key_weights": Quantity("d_model d_k", "W_K."),
+        "value_weights": Quantity("d_model d_v", "W_V."),
+        "shared": Quantity("token d_shared", "X·W: query, key and value in one."),
+        "queries": Quantity("token d_k", "X·W_Q"),
+        "keys": Quantity("token d_k", "X·W_K"),
+        "values": Quantity("token d_v", "X·W_V"),
+        "scores": Quantity("variant query key", "queries·keysᵀ, divided by √d_k."),
+        "weights": Quantity("variant query key", "The softmax of each row of scores."),
+        "context": Quantity("token d_v", "weights·values, with separate projections."),
+        "shared_context": Quantity("token d_shared", "weights·values, with the shared projection."),
         "asymmetry": Quantity(
-            axes="variant", unit="score", help="Greatest difference of scores and their transpose."
+            "variant", "Greatest difference of scores and their transpose.", unit="score"
         ),
         "returned": Quantity(
-            axes="variant token", help="The token whose value is nearest to the context, from 0."
+            "variant token", "The token whose value is nearest to the context, from 0."
         ),
-        "step": Quantity(axes="step", unit="steps", help="The training step of the task, from 1."),
+        "step": Quantity("step", "The training step of the task, from 1.", unit="steps"),
         "loss": Quantity(
-            axes="variant step",
+            "variant step",
+            "Mean of −log₂ of the weight that a token gives to the next one.",
             unit="bits",
-            help="Mean of −log₂ of the weight that a token gives to the next one.",
         ),
         "least_loss": Quantity(
-            axes="",
-            unit="bits",
-            help="The least loss that any shared projection can have.",
+            "", "The least loss that any shared projection can have.", unit="bits"
         ),
         "task_weights": Quantity(
-            axes="variant symbol target", help="The weights after the last step of the task."
+            "variant symbol target", "The weights after the last step of the task."
         ),
     },
     see="With one matrix W a token asks, is found and answers by the same vector. The score of a "
@@ -377,18 +367,12 @@ EXPERIMENT = Experiment(
     "grouped-query attention gives several query heads one key and one value, and multi-head "
     "latent attention makes keys and values from one small vector. The Reformer shared queries "
     "and keys so that they could be hashed, and had to forbid a token to attend to itself.",
-    sources=(
-        Source(
-            title="Vaswani et al. 2017, Attention Is All You Need, section 3.2",
-            url="https://arxiv.org/abs/1706.03762",
-        ),
-        Source(
-            title="Kitaev et al. 2020, Reformer: The Efficient Transformer, section 2",
-            url="https://arxiv.org/abs/2001.04451",
-        ),
-        Source(
-            title="DeepSeek-AI 2024, DeepSeek-V2, section 2.1: multi-head latent attention",
-            url="https://arxiv.org/abs/2405.04434",
-        ),
-    ),
+    sources={
+        "https://arxiv.org/abs/1706.03762": "Vaswani et al. 2017, Attention Is All You Need, "
+        "section 3.2",
+        "https://arxiv.org/abs/2001.04451": "Kitaev et al. 2020, Reformer: The Efficient "
+        "Transformer, section 2",
+        "https://arxiv.org/abs/2405.04434": "DeepSeek-AI 2024, DeepSeek-V2, section 2.1: "
+        "multi-head latent attention",
+    },
 )

@@ -19,14 +19,7 @@ from torch import Tensor, nn
 from headlight.model.attention.layer import MultiHeadAttention
 from headlight.model.cancellation import check
 from headlight.model.config import TransformerConfig
-from headlight.model.experiments.experiment import (
-    Arrays,
-    Cost,
-    Experiment,
-    Parameters,
-    Quantity,
-    Source,
-)
+from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
 
 
 class Recurrence(Parameters):
@@ -223,6 +216,9 @@ def _multiplications(kind: str, lengths: np.ndarray, width: int) -> np.ndarray:
 
 EXPERIMENT = Experiment(
     id="recurrence",
+    order=7,
+    group="The network",
+    tab="Why not recurrence",
     title="Why attention replaced recurrence",
     parameters=Recurrence,
     run=run,
@@ -230,32 +226,32 @@ EXPERIMENT = Experiment(
     is_streamed=True,
     way_out="choose a shorter sequence or a smaller width",
     quantities={
-        "cell": Quantity(axes="cell", help="The networks that are compared."),
-        "distance": Quantity(axes="distance", unit="tokens", help="Tokens back from the last."),
+        "cell": Quantity("cell", "The networks that are compared."),
+        "distance": Quantity("distance", "Tokens back from the last.", unit="tokens"),
         "gradient": Quantity(
-            axes="cell distance",
-            help="Frobenius norm of the Jacobian of the last state by the state that many tokens "
+            "cell distance",
+            "Frobenius norm of the Jacobian of the last state by the state that many tokens "
             "back, divided by that of an identity matrix. Of attention: of the last output by "
             "that token's input, the geometric mean over several drawn sequences.",
         ),
         "power": Quantity(
-            axes="distance", help="ρ to the power of the distance, the law of the linear network."
+            "distance", "ρ to the power of the distance, the law of the linear network."
         ),
-        "radius": Quantity(axes="radius", help="Other spectral radii."),
+        "radius": Quantity("radius", "Other spectral radii."),
         "tanh_by_radius": Quantity(
-            axes="radius distance", help="As `gradient`, of the tanh network by spectral radius."
+            "radius distance", "As `gradient`, of the tanh network by spectral radius."
         ),
-        "length": Quantity(axes="length", unit="tokens", help="Lengths of a sequence."),
+        "length": Quantity("length", "Lengths of a sequence.", unit="tokens"),
         "waiting_steps": Quantity(
-            axes="cell length",
-            unit="steps",
-            help="Steps that must wait for each other: one a token if each state needs the one "
+            "cell length",
+            "Steps that must wait for each other: one a token if each state needs the one "
             "before, one in all for attention.",
+            unit="steps",
         ),
         "multiplications": Quantity(
-            axes="cell length",
+            "cell length",
+            "Multiplications of the matrix products for a sequence.",
             unit="multiplications",
-            help="Multiplications of the matrix products for a sequence.",
         ),
     },
     see="Recurrent networks lost to attention for two reasons. They hardly learn from what stands "
@@ -273,22 +269,13 @@ EXPERIMENT = Experiment(
     "linear recurrences and state-space models such as Mamba keep a state of constant size, let "
     "no nonlinearity stand between two states, and so can be computed in parallel by a scan. "
     "Several large models combine a few attention layers with many such layers.",
-    sources=(
-        Source(
-            title="Pascanu et al. 2013, On the difficulty of training recurrent neural networks",
-            url="https://arxiv.org/abs/1211.5063",
-        ),
-        Source(
-            title="Vaswani et al. 2017, Attention Is All You Need, table 1",
-            url="https://arxiv.org/abs/1706.03762",
-        ),
-        Source(
-            title="Gu and Dao 2023, Mamba: Linear-Time Sequence Modeling",
-            url="https://arxiv.org/abs/2312.00752",
-        ),
-        Source(
-            title="De et al. 2024, Griffin: Mixing Gated Linear Recurrences with Local Attention",
-            url="https://arxiv.org/abs/2402.19427",
-        ),
-    ),
+    sources={
+        "https://arxiv.org/abs/1211.5063": "Pascanu et al. 2013, On the difficulty of training "
+        "recurrent neural networks",
+        "https://arxiv.org/abs/1706.03762": "Vaswani et al. 2017, Attention Is All You Need, table "
+        "1",
+        "https://arxiv.org/abs/2312.00752": "Gu and Dao 2023, Mamba: Linear-Time Sequence Modeling",
+        "https://arxiv.org/abs/2402.19427": "De et al. 2024, Griffin: Mixing Gated Linear "
+        "Recurrences with Local Attention",
+    },
 )

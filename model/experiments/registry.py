@@ -1,56 +1,19 @@
-"""Every experiment by its name."""
+"""Every experiment by its name: that of each module of this package that has an `EXPERIMENT`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from headlight.model.experiments import (
-    balance,
-    by_hand,
-    cost,
-    depth,
-    feed_forward,
-    flash,
-    initialisation,
-    learn_task,
-    minhash,
-    norms,
-    order,
-    projections,
-    recurrence,
-    scaling,
-    schedule,
-    softmax,
-    thinking,
-    tokenizer,
-    warm_up,
-)
+from headlight.model import experiments
+from headlight.model.discovery import import_all
 from headlight.model.experiments.experiment import Experiment
 
-EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
-    {
-        module.EXPERIMENT.id: module.EXPERIMENT
-        for module in (
-            by_hand,
-            projections,
-            softmax,
-            scaling,
-            order,
-            flash,
-            recurrence,
-            depth,
-            initialisation,
-            feed_forward,
-            norms,
-            balance,
-            learn_task,
-            warm_up,
-            thinking,
-            tokenizer,
-            cost,
-            minhash,
-            schedule,
-        )
-    }
-)
+
+def _experiments() -> list[Experiment]:
+    modules = import_all(experiments.__name__, experiments.__path__)
+    listed = [module.EXPERIMENT for module in modules if hasattr(module, "EXPERIMENT")]
+    return sorted(listed, key=lambda experiment: experiment.order)
+
+
+EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType({each.id: each for each in _experiments()})

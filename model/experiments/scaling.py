@@ -15,14 +15,7 @@ from pydantic import Field
 
 from headlight.model.cancellation import check
 from headlight.model.distributions import entropy
-from headlight.model.experiments.experiment import (
-    Arrays,
-    Cost,
-    Experiment,
-    Parameters,
-    Quantity,
-    Source,
-)
+from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
 
 
 class Scaling(Parameters):
@@ -136,43 +129,36 @@ def cost(parameters: Scaling) -> Cost:
 
 EXPERIMENT = Experiment(
     id="scaling",
+    order=4,
+    group="Attention",
+    tab="Why √d",
     title="Why attention divides by √d",
     parameters=Scaling,
     run=run,
     cost=cost,
     way_out="choose a smaller width, fewer samples or fewer keys",
     quantities={
-        "width": Quantity(axes="width", help="The width d of queries and keys."),
-        "scaled": Quantity(axes="scaled", help="Whether the scores are divided by √d."),
-        "variance": Quantity(
-            axes="scaled width", unit="score²", help="Measured variance of the scores."
-        ),
+        "width": Quantity("width", "The width d of queries and keys."),
+        "scaled": Quantity("scaled", "Whether the scores are divided by √d."),
+        "variance": Quantity("scaled width", "Measured variance of the scores.", unit="score²"),
         "expected_variance": Quantity(
-            axes="scaled width",
-            unit="score²",
-            help="Variance by theory: d·σ⁴ undivided, σ⁴ divided by √d.",
+            "scaled width", "Variance by theory: d·σ⁴ undivided, σ⁴ divided by √d.", unit="score²"
         ),
-        "entropy": Quantity(
-            axes="scaled width", unit="bits", help="Mean entropy of the attention weights."
-        ),
-        "greatest_weight": Quantity(
-            axes="scaled width", help="Mean of the greatest weight of each query."
-        ),
+        "entropy": Quantity("scaled width", "Mean entropy of the attention weights.", unit="bits"),
+        "greatest_weight": Quantity("scaled width", "Mean of the greatest weight of each query."),
         "gradient": Quantity(
-            axes="scaled width",
+            "scaled width",
+            "Mean Frobenius norm of the Jacobian of the softmax, ∂weights/∂scores.",
             unit="1/score",
-            help="Mean Frobenius norm of the Jacobian of the softmax, ∂weights/∂scores.",
         ),
-        "example": Quantity(axes="scaled key width", help="The weights of the first query drawn."),
-        "divisor": Quantity(axes="divisor", help="The chosen divisors."),
-        "scores": Quantity(axes="score", unit="score", help="The chosen scores."),
-        "weights": Quantity(
-            axes="divisor score", help="Softmax of the chosen scores, divided first."
-        ),
+        "example": Quantity("scaled key width", "The weights of the first query drawn."),
+        "divisor": Quantity("divisor", "The chosen divisors."),
+        "scores": Quantity("score", "The chosen scores.", unit="score"),
+        "weights": Quantity("divisor score", "Softmax of the chosen scores, divided first."),
         "weights_gradient": Quantity(
-            axes="divisor",
+            "divisor",
+            "Frobenius norm of the Jacobian of the softmax at the divided scores.",
             unit="1/score",
-            help="Frobenius norm of the Jacobian of the softmax at the divided scores.",
         ),
     },
     see="A score is the sum of d products, one for each component of the query and the key, so "
@@ -184,18 +170,11 @@ EXPERIMENT = Experiment(
     "their product, because trained vectors are not independent and their scores can still grow: "
     "query–key normalisation keeps the training of very large models stable. Maximal update "
     "parametrisation divides by d instead, because trained queries and keys become correlated.",
-    sources=(
-        Source(
-            title="Vaswani et al. 2017, Attention Is All You Need, section 3.2.1",
-            url="https://arxiv.org/abs/1706.03762",
-        ),
-        Source(
-            title="Dehghani et al. 2023, Scaling Vision Transformers to 22 Billion Parameters",
-            url="https://arxiv.org/abs/2302.05442",
-        ),
-        Source(
-            title="Yang et al. 2022, Tensor Programs V",
-            url="https://arxiv.org/abs/2203.03466",
-        ),
-    ),
+    sources={
+        "https://arxiv.org/abs/1706.03762": "Vaswani et al. 2017, Attention Is All You Need, "
+        "section 3.2.1",
+        "https://arxiv.org/abs/2302.05442": "Dehghani et al. 2023, Scaling Vision Transformers to "
+        "22 Billion Parameters",
+        "https://arxiv.org/abs/2203.03466": "Yang et al. 2022, Tensor Programs V",
+    },
 )

@@ -14,14 +14,7 @@ from pydantic import Field
 from torch import Tensor
 
 from headlight.model.cancellation import check
-from headlight.model.experiments.experiment import (
-    Arrays,
-    Cost,
-    Experiment,
-    Parameters,
-    Quantity,
-    Source,
-)
+from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
 from headlight.model.optimization.schedule import SCHEDULES
 
 OPTIMIZERS = ("sgd", "momentum", "adam", "adamw")
@@ -163,6 +156,9 @@ def _make_optimizer(
 
 EXPERIMENT = Experiment(
     id="schedule",
+    order=19,
+    group="Data and optimizers",
+    tab="Schedules",
     title="Schedules and optimizers",
     parameters=ScheduleParameters,
     run=run,
@@ -170,30 +166,22 @@ EXPERIMENT = Experiment(
     is_streamed=True,
     way_out="choose fewer steps",
     quantities={
-        "schedule": Quantity(axes="schedule", help="The schedules."),
-        "train_step": Quantity(
-            axes="train_step", unit="steps", help="The step of the run, from 0."
-        ),
-        "factor": Quantity(
-            axes="schedule train_step", help="Factor on the peak learning rate, from 0 to 1."
-        ),
-        "x": Quantity(axes="x", help="The grid of the surface, in x."),
-        "y": Quantity(axes="y", help="The grid of the surface, in y."),
-        "surface": Quantity(axes="y x", unit="loss", help="The loss at every place of the grid."),
-        "optimizer": Quantity(axes="optimizer", help="The optimizers."),
+        "schedule": Quantity("schedule", "The schedules."),
+        "train_step": Quantity("train_step", "The step of the run, from 0.", unit="steps"),
+        "factor": Quantity("schedule train_step", "Factor on the peak learning rate, from 0 to 1."),
+        "x": Quantity("x", "The grid of the surface, in x."),
+        "y": Quantity("y", "The grid of the surface, in y."),
+        "surface": Quantity("y x", "The loss at every place of the grid.", unit="loss"),
+        "optimizer": Quantity("optimizer", "The optimizers."),
         "optimizer_step": Quantity(
-            axes="optimizer_step", unit="steps", help="Steps that an optimizer has made."
+            "optimizer_step", "Steps that an optimizer has made.", unit="steps"
         ),
         "rate": Quantity(
-            axes="update", help="Factor on the peak learning rate in each step of the optimizers."
+            "update", "Factor on the peak learning rate in each step of the optimizers."
         ),
-        "coordinate": Quantity(axes="coordinate", help="The coordinates of a place."),
-        "path": Quantity(
-            axes="optimizer optimizer_step coordinate", help="The places of every optimizer."
-        ),
-        "loss": Quantity(
-            axes="optimizer optimizer_step", unit="loss", help="The loss at these places."
-        ),
+        "coordinate": Quantity("coordinate", "The coordinates of a place."),
+        "path": Quantity("optimizer optimizer_step coordinate", "The places of every optimizer."),
+        "loss": Quantity("optimizer optimizer_step", "The loss at these places.", unit="loss"),
     },
     see="SGD follows the gradient. In a ravine the steep direction limits its rate, so it creeps "
     "along the bottom; above 1/curvature it swings across at every step. Momentum gathers speed "
@@ -206,18 +194,11 @@ EXPERIMENT = Experiment(
     "orthogonal, trained several recent large models in fewer steps. The inverse square root of "
     "the original transformer has given way to the cosine, and this to warmup–stable–decay, which "
     "needs no length fixed in advance.",
-    sources=(
-        Source(
-            title="Loshchilov and Hutter 2019, Decoupled Weight Decay Regularization",
-            url="https://arxiv.org/abs/1711.05101",
-        ),
-        Source(
-            title="Hu et al. 2024, MiniCPM, section 4: the warmup–stable–decay schedule",
-            url="https://arxiv.org/abs/2404.06395",
-        ),
-        Source(
-            title="Liu et al. 2025, Muon is Scalable for LLM Training",
-            url="https://arxiv.org/abs/2502.16982",
-        ),
-    ),
+    sources={
+        "https://arxiv.org/abs/1711.05101": "Loshchilov and Hutter 2019, Decoupled Weight Decay "
+        "Regularization",
+        "https://arxiv.org/abs/2404.06395": "Hu et al. 2024, MiniCPM, section 4: the "
+        "warmup–stable–decay schedule",
+        "https://arxiv.org/abs/2502.16982": "Liu et al. 2025, Muon is Scalable for LLM Training",
+    },
 )

@@ -13,14 +13,7 @@ from jaxtyping import Float
 from pydantic import Field
 
 from headlight.model.distributions import entropy
-from headlight.model.experiments.experiment import (
-    Arrays,
-    Cost,
-    Experiment,
-    Parameters,
-    Quantity,
-    Source,
-)
+from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
 from headlight.model.experiments.scaling import softmax
 
 TEMPERATURES = np.geomspace(0.1, 20, 47)
@@ -79,28 +72,29 @@ def run(parameters: Softmax) -> Iterator[Arrays]:
 
 EXPERIMENT = Experiment(
     id="softmax",
+    order=3,
+    group="Attention",
+    tab="Why softmax",
     title="Why a softmax and not plain shares",
     parameters=Softmax,
     run=run,
     cost=cost,
     way_out="choose fewer scores",
     quantities={
-        "score": Quantity(axes="score", unit="score", help="The scores, shifted."),
+        "score": Quantity("score", "The scores, shifted.", unit="score"),
         "normalised": Quantity(
-            axes="score", help="Each score divided by the sum of all; null if the sum is 0."
+            "score", "Each score divided by the sum of all; null if the sum is 0."
         ),
-        "untempered": Quantity(axes="score", help="The softmax at temperature 1."),
-        "weights": Quantity(axes="score", help="The softmax at the chosen temperature."),
-        "temperature": Quantity(axes="temperature", help="Temperatures, from 0.1 to 20."),
-        "by_temperature": Quantity(axes="score temperature", help="The softmax at each."),
-        "entropy": Quantity(
-            axes="temperature", unit="bits", help="The entropy of the softmax at each."
-        ),
-        "shift": Quantity(axes="shift", unit="score", help="Numbers added to the given scores."),
+        "untempered": Quantity("score", "The softmax at temperature 1."),
+        "weights": Quantity("score", "The softmax at the chosen temperature."),
+        "temperature": Quantity("temperature", "Temperatures, from 0.1 to 20."),
+        "by_temperature": Quantity("score temperature", "The softmax at each."),
+        "entropy": Quantity("temperature", "The entropy of the softmax at each.", unit="bits"),
+        "shift": Quantity("shift", "Numbers added to the given scores.", unit="score"),
         "normalised_by_shift": Quantity(
-            axes="score shift", help="Plain shares at each shift; null where the sum is 0."
+            "score shift", "Plain shares at each shift; null where the sum is 0."
         ),
-        "softmax_by_shift": Quantity(axes="score shift", help="The softmax at each shift."),
+        "softmax_by_shift": Quantity("score shift", "The softmax at each shift."),
     },
     see="Scores of 10, 5 and 1 become plain shares of 0.625, 0.313 and 0.063; the softmax gives "
     "0.993, 0.007 and nearly 0, because it turns differences into factors: a lead of 5 is a "
@@ -116,19 +110,10 @@ EXPERIMENT = Experiment(
     "give exact zeros. Linear attention replaces the exponential by a product of features that "
     "can be summed in advance, and models with a sigmoid in place of the softmax, with no sum "
     "over keys, train about as well once their bias is set right.",
-    sources=(
-        Source(
-            title="Martins and Astudillo 2016, From Softmax to Sparsemax",
-            url="https://arxiv.org/abs/1602.02068",
-        ),
-        Source(
-            title="Katharopoulos et al. 2020, Transformers are RNNs",
-            url="https://arxiv.org/abs/2006.16236",
-        ),
-        Source(
-            title="Ramapuram et al. 2024, Theory, Analysis, and Best Practices for Sigmoid "
-            "Self-Attention",
-            url="https://arxiv.org/abs/2409.04431",
-        ),
-    ),
+    sources={
+        "https://arxiv.org/abs/1602.02068": "Martins and Astudillo 2016, From Softmax to Sparsemax",
+        "https://arxiv.org/abs/2006.16236": "Katharopoulos et al. 2020, Transformers are RNNs",
+        "https://arxiv.org/abs/2409.04431": "Ramapuram et al. 2024, Theory, Analysis, and Best "
+        "Practices for Sigmoid Self-Attention",
+    },
 )

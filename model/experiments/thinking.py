@@ -31,14 +31,7 @@ from headlight.model.cancellation import check
 from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.checkpoint.loading import ZOO, load_checkpoint
 from headlight.model.experiments.chains import ValueHead, solve
-from headlight.model.experiments.experiment import (
-    Arrays,
-    Cost,
-    Experiment,
-    Parameters,
-    Quantity,
-    Source,
-)
+from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
 
 BOUNDS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.8)
 """The probabilities at which adaptive voting stops."""
@@ -461,6 +454,9 @@ class Searcher:
 
 EXPERIMENT = Experiment(
     id="thinking",
+    order=15,
+    group="Learning",
+    tab="More thinking",
     title="When more thinking helps",
     parameters=Thinking,
     run=run,
@@ -468,55 +464,52 @@ EXPERIMENT = Experiment(
     is_streamed=True,
     way_out="choose fewer problems or chains",
     quantities={
-        "question": Quantity(axes="problem", help="The problems."),
-        "first_chain": Quantity(axes="", help="The first chain for the first problem."),
-        "n_chains": Quantity(axes="n_chains", unit="chains", help="Chains that vote, from 1."),
+        "question": Quantity("problem", "The problems."),
+        "first_chain": Quantity("", "The first chain for the first problem."),
+        "n_chains": Quantity("n_chains", "Chains that vote, from 1.", unit="chains"),
         "majority_tokens": Quantity(
-            axes="n_chains", unit="tokens", help="Tokens written for a problem, on average."
+            "n_chains", "Tokens written for a problem, on average.", unit="tokens"
         ),
         "majority_right": Quantity(
-            axes="n_chains", help="Share of problems whose most frequent answer is right."
+            "n_chains", "Share of problems whose most frequent answer is right."
         ),
         "probable_right": Quantity(
-            axes="n_chains",
-            help="Share of problems for which the answer whose different chains are the most "
-            "probable together is right.",
+            "n_chains",
+            "Share of problems for which the answer whose different chains are the most probable "
+            "together is right.",
         ),
         "any_right": Quantity(
-            axes="n_chains", help="Share of problems with a right answer among the chains."
+            "n_chains", "Share of problems with a right answer among the chains."
         ),
-        "sure": Quantity(
-            axes="problem", help="The probability that the model gave its first chain."
-        ),
-        "sure_right": Quantity(axes="problem", help="Whether that chain's answer is right."),
-        "bound": Quantity(axes="bound", help="The probability at which adaptive voting stops."),
+        "sure": Quantity("problem", "The probability that the model gave its first chain."),
+        "sure_right": Quantity("problem", "Whether that chain's answer is right."),
+        "bound": Quantity("bound", "The probability at which adaptive voting stops."),
         "adaptive_tokens": Quantity(
-            axes="bound", unit="tokens", help="Tokens that it writes for a problem, on average."
+            "bound", "Tokens that it writes for a problem, on average.", unit="tokens"
         ),
-        "adaptive_right": Quantity(axes="bound", help="Share of right answers."),
+        "adaptive_right": Quantity("bound", "Share of right answers."),
         "adaptive_chains": Quantity(
-            axes="bound problem", unit="chains", help="Chains that each problem got."
+            "bound problem", "Chains that each problem got.", unit="chains"
         ),
         "n_pairs": Quantity(
-            axes="", unit="pairs", help="Pairs of a right and a wrong chain for one problem."
+            "", "Pairs of a right and a wrong chain for one problem.", unit="pairs"
         ),
         "preferred": Quantity(
-            axes="",
-            help="Share of them in which the value head prefers the right one; 1/2 is guessing.",
+            "", "Share of them in which the value head prefers the right one; 1/2 is guessing."
         ),
         "beam_tokens": Quantity(
-            axes="beam", unit="tokens", help="Tokens of beam search, kept and dropped, on average."
+            "beam", "Tokens of beam search, kept and dropped, on average.", unit="tokens"
         ),
         "beam_right": Quantity(
-            axes="beam",
-            help="Share of right answers; with 1, 1, 2 and 2 kept, and 2, 4, 2 and 4 "
-            "next steps tried for each.",
+            "beam",
+            "Share of right answers; with 1, 1, 2 and 2 kept, and 2, 4, 2 and 4 next steps tried "
+            "for each.",
         ),
         "best_first_tokens": Quantity(
-            axes="branch", unit="tokens", help="Tokens of best-first search, on average."
+            "branch", "Tokens of best-first search, on average.", unit="tokens"
         ),
         "best_first_right": Quantity(
-            axes="branch", help="Share of right answers, with 2 and 4 next steps tried."
+            "branch", "Share of right answers, with 2 and 4 next steps tried."
         ),
     },
     see="The model multiplies by writing a chain of steps, which is sampled, so a second chain "
@@ -536,18 +529,11 @@ EXPERIMENT = Experiment(
     "get better with the logarithm of the tokens spent. Voting, search and verifiers spend "
     "tokens in parallel instead. How many a problem needs is predicted from the model's own "
     "probabilities or hidden states, so that easy questions get short answers.",
-    sources=(
-        Source(
-            title="Wang et al. 2023, Self-Consistency Improves Chain of Thought Reasoning",
-            url="https://arxiv.org/abs/2203.11171",
-        ),
-        Source(
-            title="Aggarwal et al. 2023, Adaptive-Consistency",
-            url="https://arxiv.org/abs/2305.11860",
-        ),
-        Source(
-            title="Snell et al. 2024, Scaling LLM Test-Time Compute Optimally",
-            url="https://arxiv.org/abs/2408.03314",
-        ),
-    ),
+    sources={
+        "https://arxiv.org/abs/2203.11171": "Wang et al. 2023, Self-Consistency Improves Chain of "
+        "Thought Reasoning",
+        "https://arxiv.org/abs/2305.11860": "Aggarwal et al. 2023, Adaptive-Consistency",
+        "https://arxiv.org/abs/2408.03314": "Snell et al. 2024, Scaling LLM Test-Time Compute "
+        "Optimally",
+    },
 )

@@ -16,14 +16,7 @@ import numpy as np
 from pydantic import Field
 
 from headlight.model.cancellation import check
-from headlight.model.experiments.experiment import (
-    Arrays,
-    Cost,
-    Experiment,
-    Parameters,
-    Quantity,
-    Source,
-)
+from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
 
 WORD = re.compile(r"\s?\S+|\s+")
 MAX_CHARACTERS = 4000
@@ -151,30 +144,33 @@ def _n_tokens(joined: np.ndarray, step: int) -> int:
 
 EXPERIMENT = Experiment(
     id="tokenizer",
+    order=16,
+    group="Around the model",
+    tab="Tokenizer",
     title="A tokenizer learns its merges",
     parameters=Tokenizer,
     run=run,
     cost=cost,
     way_out="choose a shorter text or fewer merges",
     quantities={
-        "character": Quantity(axes="character", help="The characters of the text."),
+        "character": Quantity("character", "The characters of the text."),
         "joined_at": Quantity(
-            axes="character",
+            "character",
+            "The merge, from 1, after which the character no longer starts a token; 0: it starts "
+            "one to the end.",
             unit="merges",
-            help="The merge, from 1, after which the character no longer starts a token; 0: it "
-            "starts one to the end.",
         ),
-        "sample_character": Quantity(axes="sample_character", help="The characters of the sample."),
+        "sample_character": Quantity("sample_character", "The characters of the sample."),
         "sample_joined_at": Quantity(
-            axes="sample_character", unit="merges", help="As `joined_at`, for the sample."
+            "sample_character", "As `joined_at`, for the sample.", unit="merges"
         ),
-        "merge": Quantity(axes="merge", help="The number of the merge, from 1."),
-        "left": Quantity(axes="merge", help="The first token of the pair that is merged."),
-        "right": Quantity(axes="merge", help="The second token of the pair."),
-        "count": Quantity(axes="merge", help="How often the pair occurred in the text."),
-        "step": Quantity(axes="step", unit="merges", help="Merges made, from 0."),
-        "n_tokens": Quantity(axes="step", unit="tokens", help="Tokens of the text after them."),
-        "vocab_size": Quantity(axes="step", unit="tokens", help="Size of the vocabulary."),
+        "merge": Quantity("merge", "The number of the merge, from 1."),
+        "left": Quantity("merge", "The first token of the pair that is merged."),
+        "right": Quantity("merge", "The second token of the pair."),
+        "count": Quantity("merge", "How often the pair occurred in the text."),
+        "step": Quantity("step", "Merges made, from 0.", unit="merges"),
+        "n_tokens": Quantity("step", "Tokens of the text after them.", unit="tokens"),
+        "vocab_size": Quantity("step", "Size of the vocabulary.", unit="tokens"),
     },
     see="At step 0 every character is a token. Each step joins the pair of neighbours that is "
     "most frequent: first letters become syllables, then whole words with the space before them. "
@@ -186,19 +182,11 @@ EXPERIMENT = Experiment(
     "260,000 tokens, or SentencePiece's unigram model. A vocabulary learned mostly from English "
     "cuts other languages into several times as many tokens. Models that read bytes, and group "
     "them by how well they can be predicted, come close without any tokenizer.",
-    sources=(
-        Source(
-            title="Sennrich et al. 2016, Neural Machine Translation of Rare Words with "
-            "Subword Units",
-            url="https://arxiv.org/abs/1508.07909",
-        ),
-        Source(
-            title="Petrov et al. 2023, Language Model Tokenizers Introduce Unfairness",
-            url="https://arxiv.org/abs/2305.15425",
-        ),
-        Source(
-            title="Pagnoni et al. 2024, Byte Latent Transformer",
-            url="https://arxiv.org/abs/2412.09871",
-        ),
-    ),
+    sources={
+        "https://arxiv.org/abs/1508.07909": "Sennrich et al. 2016, Neural Machine Translation of "
+        "Rare Words with Subword Units",
+        "https://arxiv.org/abs/2305.15425": "Petrov et al. 2023, Language Model Tokenizers "
+        "Introduce Unfairness",
+        "https://arxiv.org/abs/2412.09871": "Pagnoni et al. 2024, Byte Latent Transformer",
+    },
 )

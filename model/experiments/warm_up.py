@@ -18,14 +18,7 @@ from torch import Tensor
 
 from headlight.model.cancellation import check
 from headlight.model.config import TransformerConfig
-from headlight.model.experiments.experiment import (
-    Arrays,
-    Cost,
-    Experiment,
-    Parameters,
-    Quantity,
-    Source,
-)
+from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
 from headlight.model.transformer import Transformer, initialise
 
 RUNS = ("with", "without")
@@ -169,6 +162,9 @@ def _accuracy(network: Transformer, tested: tuple[Tensor, Tensor]) -> float:
 
 EXPERIMENT = Experiment(
     id="warm_up",
+    order=14,
+    group="Learning",
+    tab="Warm-up",
     title="Why the learning rate rises first",
     parameters=WarmUp,
     run=run,
@@ -176,21 +172,16 @@ EXPERIMENT = Experiment(
     is_streamed=True,
     way_out="choose fewer steps, layers or sequences",
     quantities={
-        "run": Quantity(
-            axes="run", help="with: the rate rises over the warm-up. without: at once."
-        ),
-        "step": Quantity(axes="step", unit="steps", help="The training step, from 1."),
-        "loss": Quantity(
-            axes="run step", unit="bits", help="Cross-entropy of an answer, before each step."
-        ),
+        "run": Quantity("run", "with: the rate rises over the warm-up. without: at once."),
+        "step": Quantity("step", "The training step, from 1.", unit="steps"),
+        "loss": Quantity("run step", "Cross-entropy of an answer, before each step.", unit="bits"),
         "update": Quantity(
-            axes="run step",
-            help="Norm of the change of all weights in a step, relative to their norm.",
+            "run step", "Norm of the change of all weights in a step, relative to their norm."
         ),
-        "rate": Quantity(axes="run step", help="The learning rate of each step."),
-        "frame": Quantity(axes="frame", unit="steps", help="Steps made before the frame."),
+        "rate": Quantity("run step", "The learning rate of each step."),
+        "frame": Quantity("frame", "Steps made before the frame.", unit="steps"),
         "accuracy": Quantity(
-            axes="run frame", help="Share of right answers on sequences it is not trained on."
+            "run frame", "Share of right answers on sequences it is not trained on."
         ),
     },
     see="A small transformer learns to sort five symbols, twice from equal weights and with equal "
@@ -204,18 +195,12 @@ EXPERIMENT = Experiment(
     field="Warm-up is in nearly every recipe, mostly over the first 0.1 to 2 % of the steps. "
     "Pre-norm stacks need it less. RAdam corrects the variance of the first steps instead, and "
     "schedules that rise, stay and fall have taken the place of the inverse square root of 2017.",
-    sources=(
-        Source(
-            title="Vaswani et al. 2017, Attention Is All You Need, section 5.3",
-            url="https://arxiv.org/abs/1706.03762",
-        ),
-        Source(
-            title="Liu et al. 2019, On the Variance of the Adaptive Learning Rate and Beyond",
-            url="https://arxiv.org/abs/1908.03265",
-        ),
-        Source(
-            title="Xiong et al. 2020, On Layer Normalization in the Transformer Architecture",
-            url="https://arxiv.org/abs/2002.04745",
-        ),
-    ),
+    sources={
+        "https://arxiv.org/abs/1706.03762": "Vaswani et al. 2017, Attention Is All You Need, "
+        "section 5.3",
+        "https://arxiv.org/abs/1908.03265": "Liu et al. 2019, On the Variance of the Adaptive "
+        "Learning Rate and Beyond",
+        "https://arxiv.org/abs/2002.04745": "Xiong et al. 2020, On Layer Normalization in the "
+        "Transformer Architecture",
+    },
 )

@@ -2,13 +2,13 @@
  * Experiments: their descriptions, and one run at a time, joined frame by frame.
  */
 
-import { joined } from '../rules/experiment.js';
+import { IDLE, joined } from '../rules/experiment_run.js';
 import { asProblem, BASE, fetchJson } from './calls.js';
 import { streamEvents } from './generation.js';
 
 /**
- * @import { Arrays, Description, Values } from '../rules/experiment.js'
- * @import { Problem } from './calls.js'
+ * @import { Description, Values } from '../rules/experiment.js'
+ * @import { RunState } from '../rules/experiment_run.js'
  */
 
 /** @param {string} id @returns {Promise<Description>} */
@@ -31,16 +31,6 @@ export function streamExperiment(id, values, signal) {
 }
 
 /**
- * @typedef {Object} RunState
- * @property {'idle'|'waiting'|'running'|'done'|'stopped'|'failed'} status `waiting`: no frame has arrived yet
- * @property {Arrays} arrays joined so far; of the run before until the first frame arrives
- * @property {Values} values all parameters of these arrays
- * @property {Problem|null} problem of a failed run
- * @property {number} ahead runs of others that have to end before a waiting one begins
- * @property {boolean} isBroken the run failed after its first frame, and what arrived is shown
- */
-
-/**
  * Run one request at a time: a new run ends the one before.
  * @param {Object} by
  * @param {(values: Values, signal: AbortSignal) => AsyncIterable<{event: string, data: any}>} by.stream
@@ -48,8 +38,7 @@ export function streamExperiment(id, values, signal) {
  * @param {() => void} by.onChange
  */
 export function createRun({ stream, growing, onChange }) {
-  /** @type {RunState} */
-  let state = { status: 'idle', arrays: {}, values: {}, problem: null, ahead: 0, isBroken: false };
+  let state = IDLE;
   let controller = new AbortController();
 
   /** @param {Partial<RunState>} patch */

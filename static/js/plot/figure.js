@@ -104,7 +104,7 @@ export {};
  * @property {(handlers: Handlers) => Overview} [createOverview] builds that part
  * @property {() => Promise<(handlers: Handlers) => Overview>} [loadOverview] loads what builds it, after the first drawing
  * @property {Arrangement | ((trace: Trace, state: ViewState) => Arrangement)} [arrangement] of several figures; absent: one below the other
- * @property {(trace: Trace, state: ViewState) => {id: string, state: Patch}[]} [panels] several figures, each with its own state
+ * @property {(trace: Trace, state: ViewState) => {id: string, state: Patch, isWide?: boolean}[]} [panels] several figures, each with its own state; `isWide`: over all columns
  * @property {(trace: Trace, state: ViewState) => Figure} figure
  */
 

@@ -4,6 +4,7 @@
  */
 
 import { capitalised } from '../words/lists.js';
+import { ignored } from './experiment_run.js';
 
 /**
  * @typedef {Object} Description of an experiment, as `GET /api/v1/experiments/{id}` answers it
@@ -225,34 +226,6 @@ export function changed(parameters, values) {
   );
 }
 
-/**
- * Join a frame to a result: arrays with a growing axis go on along it, any other is replaced.
- * @param {Arrays} before
- * @param {Arrays} frame
- * @param {string[]} growing
- * @returns {Arrays} new; the arrays of before are not changed
- */
-export function joined(before, frame, growing) {
-  const result = { ...before };
-  for (const [name, array] of Object.entries(frame)) {
-    const axis = array.axes.findIndex((each) => growing.includes(each));
-    const known = result[name];
-    if (axis < 0 || !known) {
-      result[name] = array;
-      continue;
-    }
-    const shape = array.shape.map((size, at) => (at === axis ? size + known.shape[axis] : size));
-    result[name] = { ...array, shape, data: concatenated(known.data, array.data, axis) };
-  }
-  return result;
-}
-
-/** @param {any[]} a @param {any[]} b @param {number} depth @returns {any[]} */
-function concatenated(a, b, depth) {
-  if (depth === 0) return [...a, ...b];
-  return a.map((part, at) => concatenated(part, b[at], depth - 1));
-}
-
 /** @param {(number|null)[]} list @returns {number[]} null is NaN */
 export function numbersIn(list) {
   return list.map((value) => value ?? NaN);
@@ -341,7 +314,7 @@ export function problemsInLink(link, parameters, view) {
     const isParameter = parameters.some((each) => each.name === name);
     if (isParameter || why === '') continue;
     const shown = RESERVED.includes(name) ? text : name;
-    problems.set(name, `“${shortened(shown)}” in the link is ignored: ${why}`);
+    problems.set(name, ignored(shown, why));
   }
   for (const parameter of parameters) {
     const text = link.get(parameter.name);
@@ -355,7 +328,7 @@ export function problemsInLink(link, parameters, view) {
           : kind === 'rows'
             ? 'rows of numbers are needed'
             : readTyped(parameter, text).problem;
-    problems.set(parameter.name, `“${shortened(text)}” in the link is ignored: ${why}`);
+    problems.set(parameter.name, ignored(text, why));
   }
   return problems;
 }
@@ -381,11 +354,6 @@ function problemOfName(name, text, { besides, steps, pickable }) {
     return pickedIn(text) ? '' : 'a cell is a row and a column, like 2.3';
   }
   return '';
-}
-
-/** @param {string} text */
-function shortened(text) {
-  return text.length > 40 ? `${text.slice(0, 40)}…` : text;
 }
 
 /** @param {string|null} text @returns {{row: number, column: number}|null} */

@@ -15,7 +15,7 @@ import { button, createHelp, element, segment } from './dom.js';
 
 /**
  * @typedef {Object} Control
- * @property {string} kind `choice`, `flag`, `number`, `integer`, `counts`, `text` or `button`
+ * @property {string} kind `choice`, `menu`, `flag`, `number`, `integer`, `entry`, `counts`, `text` or `button`
  * @property {string} [name] of the field it sets
  * @property {string} label
  * @property {any} [value]
@@ -28,6 +28,12 @@ import { button, createHelp, element, segment } from './dom.js';
  * @property {string} [shown] the number in words
  * @property {boolean} [isTyped] of a number that is slid: it can be typed as well
  * @property {string} [placeholder]
+ * @property {(typed: string) => {value: any, problem: string}} [read] of an entry: an empty problem lets the value be set
+ * @property {(value: any) => string} [write] of an entry, as it is typed
+ * @property {(value: any) => string} [words] of an entry, as it is spoken
+ * @property {import('../rules/experiment.js').Slide|null} [slide] of an entry: the scale of its slider
+ * @property {boolean} [isLong] of an entry: it has several lines
+ * @property {string} [problem] what is wrong with the value
  * @property {Patch} [patch] what a button sets
  * @property {boolean} [disabled]
  * @property {boolean} [isMore] seldom wanted: it is behind “More”
@@ -83,18 +89,19 @@ export function headControls(layers, { tensors }, { layer, head }) {
 /** @typedef {(patch: Patch, isTyped?: boolean) => void} OnState */
 
 /** More options than this are a menu. */
-const SEGMENTS = 5;
+export const SEGMENTS = 5;
 const PAUSE = 300;
 
 /**
  * @param {string} id of the view
  * @param {(patch: Patch, isTyped?: boolean) => void} onState
+ * @param {string} [name] of all switches
  */
-export function createControls(id, onState) {
+export function createControls(id, onState, name = 'Display options') {
   const host = element('div', {
     class: 'controls',
     role: 'group',
-    'aria-label': 'Display options',
+    'aria-label': name,
     hidden: true,
   });
   /** @type {Map<string, Drawn>} */
@@ -172,9 +179,10 @@ function replace(host, wanted) {
   });
 }
 
-/** @param {Control} control @returns {string} its identity */
+/** @param {Control} control @returns {string} its identity: a button with a name may change its label */
 function keyOf({ kind, name, label, options = [], least, most, step }) {
-  return JSON.stringify([kind, name, label, options, least, most, step]);
+  const shown = kind === 'button' && name ? '' : label;
+  return JSON.stringify([kind, name, shown, options, least, most, step]);
 }
 
 /** @type {Record<string, (control: Control, id: string, onState: OnState) => Drawn>} */
@@ -183,9 +191,11 @@ const KINDS = {
     const { length } = control.options ?? [];
     return (length > SEGMENTS ? menu : length === 1 ? single : segments)(control, id, onState);
   },
+  menu,
   flag,
   number,
   integer,
+  entry,
   counts,
   text,
   button: action,
@@ -334,6 +344,70 @@ function integer({ name = '', label, least, most }, id, onState) {
   };
 }
 
+/**
+ * Return a box whose text is read as it is typed, with a slider if its numbers have limits. A text
+ * that means nothing is said to be ignored, and stays until there is another value.
+ * @param {Control} control
+ * @param {string} id
+ * @param {OnState} onState
+ * @returns {Drawn}
+ */
+function entry(control, id, onState) {
+  const { name = '', label, help, slide, isLong = false } = control;
+  const {
+    read = (typed) => ({ value: typed, problem: '' }),
+    write = String,
+    words = String,
+  } = control;
+  const wrong = element('p', {
+    class: 'control-problem',
+    id: `${id}-problem`,
+    'aria-live': 'polite',
+  });
+  const attributes = { id, spellcheck: 'false', autocomplete: 'off', 'aria-describedby': wrong.id };
+  const box = isLong
+    ? element('textarea', { ...attributes, rows: 3, dir: 'auto' })
+    : element('input', { ...attributes, type: 'text', inputmode: 'decimal' });
+  const slider = slide && element('input', { type: 'range', 'aria-label': label });
+  if (slider) Object.assign(slider, { min: slide.least, max: slide.most, step: slide.step });
+  let known = '';
+
+  /** @param {string} message */
+  function tell(message) {
+    if (wrong.textContent !== message) wrong.textContent = message;
+    box.setAttribute('aria-invalid', String(message !== ''));
+  }
+  /** @param {any} value @param {HTMLElement} [from] where it was set */
+  function set(value, from) {
+    known = JSON.stringify(value);
+    tell('');
+    if (from !== box) box.value = write(value);
+    if (!slider) return;
+    if (from !== slider) slider.value = String(slide.at(value));
+    slider.setAttribute('aria-valuetext', words(value));
+  }
+  box.addEventListener('input', () => {
+    const { value, problem } = read(box.value);
+    if (problem) return tell(`“${box.value.slice(0, 40)}” is ignored: ${problem}`);
+    set(value, box);
+    return onState({ [name]: value }, true);
+  });
+  slider?.addEventListener('input', () => {
+    const value = slide?.value(Number(slider.value));
+    set(value, slider);
+    onState({ [name]: value }, true);
+  });
+  const host = labelled(label, id, box, ...(slider ? [slider] : []), wrong);
+  host.title = help ?? '';
+  return {
+    element: host,
+    update({ value, problem = '' }) {
+      if (JSON.stringify(value) !== known) set(value);
+      if (problem) tell(problem);
+    },
+  };
+}
+
 /** @param {Control} control @param {string} id @param {OnState} onState @returns {Drawn} */
 function counts({ name = '', label, options = [] }, id, onState) {
   /** @type {unknown[]} */
@@ -416,6 +490,7 @@ function action({ label, help }, _, onState) {
     update: (control) => {
       patch = control.patch ?? {};
       node.disabled = Boolean(control.disabled);
+      if (node.textContent !== control.label) node.textContent = control.label;
     },
   };
 }

@@ -140,7 +140,7 @@ function loadingInWords({ id, title, progress = 0, memory_bytes: bytes = 0 }) {
  * @param {HTMLElement} host an alert
  * @param {{onRetry: () => void, onOffer: (patch: Patch) => void}} handlers
  */
-function createNotice(host, { onRetry, onOffer }) {
+export function createNotice(host, { onRetry, onOffer }) {
   let told = '';
 
   return {

@@ -5,7 +5,7 @@
 import { messageOf } from '../api/calls.js';
 import { viewState } from '../state/state.js';
 import { createControls } from './controls.js';
-import { element, segment } from './dom.js';
+import { element, segment, withSymbols } from './dom.js';
 import { createPanel } from './panel.js';
 
 /**
@@ -29,7 +29,7 @@ const ONE_PANEL = () => [{ id: '', state: {} }];
  * @property {() => void} [onSight] brings the first drawing of the view into sight
  */
 
-/** @typedef {Pick<ViewEntry, 'id'|'title'|'overview'|'fields'>} Entry of a view */
+/** @typedef {Pick<ViewEntry, 'id'|'title'|'overview'|'fields'> & {switches?: string}} Entry of a view; `switches`: what its switches are called */
 /** @typedef {ReturnType<typeof createPanel>} Panel */
 
 /**
@@ -42,7 +42,7 @@ export function createViewSection(entry, handlers) {
   const places = createPlaces(`where-${entry.id}`, (where) =>
     handlers.onState({ where, layer: null, head: null, key: null }),
   );
-  const controls = createControls(entry.id, handlers.onState);
+  const controls = createControls(entry.id, handlers.onState, entry.switches);
   const body = element(
     'div',
     { class: entry.overview ? `view-body has-overview is-${entry.overview}` : 'view-body' },
@@ -99,6 +99,16 @@ export function createViewSection(entry, handlers) {
     },
 
     bringDrawing,
+
+    /**
+     * Show help and switches before there is anything to draw.
+     * @param {View} view
+     * @param {import('./controls.js').Control[]} switches
+     */
+    introduce(view, switches) {
+      words.show(view, /** @type {any} */ ({}), /** @type {any} */ ({}));
+      controls.show(switches);
+    },
 
     /** Leave the view and cancel the pending requests of its overview. */
     leave: () => overview?.leave?.(),
@@ -158,12 +168,17 @@ function createPanels(stage, entry, handlers) {
     stage.replaceChildren(...panels.map(({ panel }) => panel.element));
   }
 
-  /** @param {{id: string}[]} wanted */
+  /** @param {{id: string, isWide?: boolean}[]} wanted */
   function arrange(wanted) {
     if (panels.length === wanted.length && panels.every(({ id }, index) => id === wanted[index].id))
       return;
     const nameOf = (/** @type {string} */ id) => [entry.id, id].filter(Boolean).join(' ');
     replace(wanted.map(({ id }) => ({ id, panel: createPanel(nameOf(id), handlers) })));
+    wanted.forEach(({ id, isWide = false }, index) => {
+      const { element: host } = panels[index].panel;
+      host.dataset.picture = id;
+      host.classList.toggle('is-wide', isWide);
+    });
   }
 
   /** @param {unknown} error @param {Panel|null} [part] in whose place it is told */
@@ -253,7 +268,7 @@ function createWords({ id, title }) {
       const said = { help: view.help, terms: view.terms, ...view.wording?.(trace, state) };
       if (JSON.stringify(said) === told) return;
       told = JSON.stringify(said);
-      help.textContent = said.help;
+      help.replaceChildren(...withSymbols(said.help));
       const [headline, ...sentences] = said.answer ?? [];
       answer.hidden = headline === undefined;
       answer.replaceChildren(

@@ -33,7 +33,7 @@ def test_a_description_names_every_parameter_and_array(headlight, name):
         assert f"\n{parameter}=" in result.stdout
     for array in experiment.quantities:
         assert f"\n{array}  (" in result.stdout
-    assert experiment.sources[0].url in result.stdout
+    assert next(iter(experiment.sources)) in result.stdout
 
 
 def test_json_is_what_the_server_answers(headlight, client):

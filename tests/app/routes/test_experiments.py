@@ -45,15 +45,18 @@ class Endless:
     def experiment(self):
         return Experiment(
             id="endless",
+            order=0,
+            group="Time",
+            tab="Endless",
             title="Endless",
             parameters=Parameters,
-            quantities={"frame": Quantity(axes="frame", help="Frames.")},
+            quantities={"frame": Quantity("frame", "Frames.")},
             run=self.run,
             cost=lambda _: Cost(seconds=self.seconds, megabytes=1),
             way_out="ask for less",
             see="",
             field="",
-            sources=(),
+            sources={},
             is_streamed=True,
         )
 

@@ -46,9 +46,13 @@ def test_the_modules_of_the_first_drawing_are_named_beforehand(client):
     assert len(named) == len(set(named))
 
 
-def test_the_page_of_experiments_has_a_tab_for_each():
-    entries = re.findall(r"{\s*id: '(\w+)'", (SCRIPTS / "experiments.js").read_text())
-    assert entries == list(EXPERIMENTS)
+def test_the_page_of_experiments_has_a_tab_for_each_with_its_code(client):
+    page = client.get("/experiments").text
+    assert re.findall(r'id="tab-(\w+)"', page) == list(EXPERIMENTS)
+    for address in re.findall(r'data-module="([^"]+)"', page):
+        assert client.get(address).status_code == 200, address
+    drawn = {path.stem for path in (SCRIPTS / "views" / "experiments").glob("*.js")}
+    assert drawn == set(EXPERIMENTS)
 
 
 def test_pages_lead_to_each_other(client):

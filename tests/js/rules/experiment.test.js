@@ -3,7 +3,6 @@ import { test } from 'node:test';
 
 import {
   changed,
-  joined,
   parametersOf,
   problemsInLink,
   readTyped,
@@ -11,6 +10,7 @@ import {
   valuesInLink,
   writeInLink,
 } from '../../../static/js/rules/experiment.js';
+import { joined } from '../../../static/js/rules/experiment_run.js';
 
 const PARAMETERS = parametersOf({
   parameters: {

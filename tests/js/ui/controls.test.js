@@ -351,3 +351,52 @@ test('the help explains what has something to say', () => {
     [['A'], ['one', 'F'], ['The first', 'Does it']],
   );
 });
+
+test('an entry is read as it is typed, or slid; what means nothing is said to be ignored', () => {
+  const slide = { least: 0, most: 10, step: 1, at: (value) => value, value: (at) => at };
+  const read = (typed) => ({ value: Number(typed), problem: Number(typed) > 10 ? 'too much' : '' });
+  const entry = {
+    kind: 'entry',
+    name: 'n',
+    label: 'N',
+    read,
+    slide,
+    words: (value) => `${value}!`,
+  };
+  controls.show([{ ...entry, value: 4 }]);
+  const box = find('#v-n');
+  const slider = find('input[type="range"]');
+  const problem = () => find('.control-problem').textContent;
+  deepEqual([box.value, slider.value, slider.getAttribute('aria-valuetext')], ['4', '4', '4!']);
+  type(box, '7');
+  deepEqual(set.pop(), [{ n: 7 }, true]);
+  equal(slider.value, '7');
+  type(box, '99');
+  equal(set.length, 0);
+  ok(problem().includes('99') && problem().includes('too much'));
+  equal(box.getAttribute('aria-invalid'), 'true');
+  controls.show([{ ...entry, value: 7 }]);
+  equal(box.value, '99', 'the value is the same: what was typed stays');
+  controls.show([{ ...entry, value: 8 }]);
+  deepEqual([box.value, problem(), box.getAttribute('aria-invalid')], ['8', '', 'false']);
+  type(slider, '0');
+  deepEqual(set.pop(), [{ n: 0 }, true]);
+  equal(box.value, '0');
+  controls.show([{ ...entry, value: 0, problem: 'from elsewhere' }]);
+  equal(problem(), 'from elsewhere');
+  controls.show([{ kind: 'entry', name: 't', label: 'T', value: 'a', isLong: true }]);
+  type(find('textarea'), 'b');
+  deepEqual(set.pop(), [{ t: 'b' }, true]);
+});
+
+test('a button that has a name keeps its element and the focus when its label changes', () => {
+  const run = (label) => ({ kind: 'button', name: 'run', label, patch: { act: label } });
+  controls.show([run('Run')]);
+  const node = labelled('Run');
+  node.focus();
+  controls.show([run('Stop')]);
+  equal(labelled('Stop'), node);
+  equal(document.activeElement, node);
+  node.click();
+  deepEqual(set.pop(), [{ act: 'Stop' }]);
+});

@@ -30,19 +30,22 @@ def count(parameters):
 def counting():
     return Experiment(
         id="counting",
+        order=0,
+        group="Numbers",
+        tab="Counting",
         title="Counting",
         parameters=Counting,
         quantities={
-            "label": Quantity(axes="row", help="Names."),
-            "step": Quantity(axes="step", help="Numbers."),
-            "square": Quantity(axes="row step", help="Squares, and zeros."),
+            "label": Quantity("row", "Names."),
+            "step": Quantity("step", "Numbers."),
+            "square": Quantity("row step", "Squares, and zeros."),
         },
         run=count,
         cost=lambda parameters: Cost(seconds=parameters.n, megabytes=10 * parameters.n),
         way_out="count less",
         see="",
         field="",
-        sources=(),
+        sources={},
     )
 
 

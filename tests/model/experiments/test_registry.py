@@ -111,7 +111,7 @@ def test_everything_is_described(name):
     assert len(experiment.see) > 200
     assert len(experiment.field) > 200
     assert experiment.sources
-    assert all(source.url.startswith("https://") for source in experiment.sources)
+    assert all(url.startswith("https://") for url in experiment.sources)
     schema = experiment.parameters.model_json_schema()
     for parameter in schema["properties"].values():
         assert parameter["description"]

@@ -1,13 +1,13 @@
 /** The tables of an experiment’s numbers, in which some can be typed. */
 
-import { css, computeLevel, diverging } from '../../plot/colour.js';
-import { button, element, withSymbols } from '../dom.js';
-import { decimal } from '../../words/numbers.js';
-import { written } from '../../rules/experiment.js';
+import { css, computeLevel, diverging } from '../plot/colour.js';
+import { button, element, withSymbols } from './dom.js';
+import { decimal } from '../words/numbers.js';
+import { written } from '../rules/experiment.js';
 
 /**
- * @import { Table } from '../../rules/experiment.js'
- * @import { Theme } from '../../plot/colour.js'
+ * @import { Table } from '../rules/experiment.js'
+ * @import { Theme } from '../plot/colour.js'
  */
 
 /** The largest number that can be entered, as the API has it; the least is its negative. */

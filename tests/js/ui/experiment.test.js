@@ -2,18 +2,8 @@
 
 import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { beforeEach, test } from 'node:test';
-import {
-  all,
-  blank,
-  find,
-  labelled,
-  press,
-  recorder,
-  settled,
-  texts,
-  type,
-} from '../../browser.js';
-import { createExperiment } from '../../../../static/js/ui/experiment/experiment.js';
+import { all, blank, find, labelled, press, recorder, settled, texts, type } from '../browser.js';
+import { Experiment } from '../../../static/js/ui/experiment.js';
 
 const integer = (standard) => ({
   type: 'integer',
@@ -89,9 +79,10 @@ globalThis.fetch = async (url, { body, signal }) => {
     status = 200,
     frames = [1, 2],
     isHeld = false,
+    errors = [],
   } = typeof answer === 'function' ? answer(values) : answer;
   if (status !== 200)
-    return new Response(JSON.stringify({ title: 'Refused', detail: 'no', status, errors: [] }), {
+    return new Response(JSON.stringify({ title: 'Refused', detail: 'no', status, errors }), {
       status,
       headers: { 'content-type': 'application/problem+json' },
     });
@@ -125,7 +116,7 @@ function make(view = {}) {
   experiment?.leave();
   blank();
   asked.length = seen.length = 0;
-  experiment = createExperiment(DESCRIPTION, { ...VIEW, ...view }, handlers);
+  experiment = new Experiment(DESCRIPTION, { ...VIEW, ...view }, handlers);
   document.body.append(experiment.element);
   take();
 }
@@ -154,7 +145,7 @@ async function opened(view) {
 
 test('an experiment runs when it is first opened, and tells what it found', async () => {
   deepEqual(
-    [find('.experiment-title').textContent, find('.see').textContent],
+    [find('.view-title').textContent, find('.help').textContent],
     ['An experiment', 'what to see'],
   );
   deepEqual(texts('.reading a'), ['paper']);
@@ -224,7 +215,7 @@ test('a cell is picked, announced and kept in the link', async () => {
   match(finding(), /0\.1/);
   equal(link(), 'picked=0.1');
   ok(calls.some(([name, words]) => name === 'announce' && /0\.1/.test(words)));
-  const [, other] = all('.knobs input[type="radio"]');
+  const [, other] = all('.controls input[type="radio"]');
   other.click();
   equal(link(), 'example=y');
   await rest();
@@ -283,6 +274,11 @@ test('an experiment that throws says so', async () => {
     },
   });
   match(finding(), /no pictures/);
+  const draw = () => {
+    throw new Error('no numbers');
+  };
+  await opened({ pictures: () => [{ id: 'p', draw }] });
+  match(find('.panel-notice').textContent, /no numbers/);
   console.warn = warn;
 });
 
@@ -407,7 +403,7 @@ test('an experiment that is left draws and asks for nothing', async () => {
   const count = seen.length;
   take();
   experiment.leave();
-  experiment.redraw();
+  experiment.draw();
   experiment.restore(new URLSearchParams('n=9'));
   await rest();
   deepEqual([seen.length, asked.length], [count, 1]);
@@ -442,4 +438,91 @@ test('a link that is followed after a run was asked for may be answered by a pre
   );
   ok(find('.notice').hidden);
   match(finding(), /true$/);
+});
+
+test('before anything arrived an experiment computes, and a failure is a notice', async () => {
+  answer = { isHeld: true, frames: [] };
+  await opened();
+  ok(finding() !== '' && !/failed/.test(finding()) && !find('.finding').hidden);
+  experiment.leave();
+  answer = { status: 500 };
+  experiment.open();
+  await rest();
+  ok(find('.finding').hidden && !find('.notice').hidden);
+  experiment.leave();
+  answer = {};
+  experiment.open();
+  await rest();
+  equal(asked.length, 3);
+  match(finding(), /n 4, frame 1/);
+});
+
+test('a run that was left before its end is run again, but a long one that has a frame', async () => {
+  for (const [view, frames, count] of [
+    [{}, [1], 2],
+    [LONG, [1], 1],
+    [LONG, [], 2],
+  ]) {
+    answer = { isHeld: true, frames };
+    await opened(view);
+    experiment.leave();
+    experiment.open();
+    await rest();
+    equal(asked.length, count);
+  }
+});
+
+test('a link that is followed while another is open is computed when it is opened', async () => {
+  await opened();
+  experiment.leave();
+  experiment.restore(new URLSearchParams('n=7'));
+  experiment.open();
+  await rest();
+  match(finding(), /^n 7/);
+});
+
+test('each parameter has a switch, by its kind; some are behind “More settings”', async () => {
+  const properties = {
+    n: integer(4),
+    flag: { type: 'boolean', default: true },
+    given: { anyOf: [{ type: 'boolean' }, { type: 'null' }], default: null },
+    few: { enum: ['a', 'b_c'], default: 'a' },
+    many: { enum: ['1', '2', '3', '4', '5'], default: '1' },
+    text: { type: 'string', maxLength: 5, default: 'abc' },
+    list: { type: 'array', items: { type: 'number' }, default: [1, 2] },
+  };
+  experiment.leave();
+  const main = ['many', 'n', 'flag', 'given', 'few', 'text'];
+  const view = { ...VIEW, main, hidden: [], titles: { few: { a: 'long', b_c: 'x'.repeat(24) } } };
+  const description = { ...DESCRIPTION, parameters: { properties } };
+  experiment = new Experiment(description, view, handlers);
+  blank();
+  document.body.append(experiment.element);
+  experiment.open();
+  await rest();
+  deepEqual(
+    ['many', 'flag', 'few', 'text', 'list', 'n'].map((name) => find(`#e-${name}`).tagName),
+    ['SELECT', 'INPUT', 'SELECT', 'TEXTAREA', 'INPUT', 'INPUT'],
+  );
+  equal(find('.controls-row .control').textContent.includes('Many'), true);
+  ok(find('.controls-rest').contains(find('#e-list')));
+  find('.controls-row input[value="true"]').click();
+  type(find('#e-list'), '3, 4');
+  await rest();
+  deepEqual(asked.at(-1).values, { given: true, list: [3, 4] });
+  match(find('summary').textContent, /1/);
+});
+
+test('an error is at its switch, or a notice', async () => {
+  const of = (errors) => ({ status: 422, errors });
+  answer = of([{ field: 'n.0', message: 'too large' }]);
+  await opened();
+  match(find('#e-n-problem').textContent, /too large/);
+  ok(find('.notice').hidden);
+  answer = of([{ field: 'other', message: 'no such' }]);
+  labelled('Reset').disabled = false;
+  labelled('Reset').click();
+  await rest();
+  match(find('.notice').textContent, /o such/);
+  equal(labelled('Try again'), undefined);
 });
