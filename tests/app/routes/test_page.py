@@ -41,7 +41,7 @@ def test_the_one_inline_script_is_the_theme(client, path):
 
 def test_the_modules_of_the_first_drawing_are_named_beforehand(client):
     named = re.findall(rf'rel="modulepreload" href="{STATIC_URL}/js/([^"]+)"', client.get("/").text)
-    assert {"main.js", "data/trace.js", "views/attention/attention.js"} <= set(named)
+    assert {"main.js", "trace/trace.js", "views/attention/attention.js"} <= set(named)
     assert "views/compare/compare.js" not in named, "loaded when the view is opened"
     assert len(named) == len(set(named))
 

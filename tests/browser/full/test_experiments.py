@@ -90,7 +90,7 @@ def test_knobs_and_the_end_of_a_picture_are_seen_together_on_a_phone(visit):
         open_experiment(reader, name, **SHORT.get(name, {}))
         panel = reader.page.locator(f"#view-{name} .panel").last
         panel.scroll_into_view_if_needed()
-        expect(reader.page.locator(f"#view-{name} .controls")).to_be_in_viewport()
+        expect(reader.page.locator(f"#view-{name} .lead > .controls")).to_be_in_viewport()
 
 
 def test_a_link_to_an_unknown_experiment_says_so(visit):
