@@ -42,6 +42,18 @@ import { button, createHelp, element, segment } from './dom.js';
  */
 
 /**
+ * @param {string} kind
+ * @param {string} name of the field it sets
+ * @param {string} label
+ * @param {any} value
+ * @param {Partial<Control>} [more]
+ * @returns {Control}
+ */
+export function control(kind, name, label, value, more) {
+  return { kind, name, label, value, ...more };
+}
+
+/**
  * @param {string} name of the field it sets
  * @param {string} label
  * @param {any} value

@@ -27,7 +27,7 @@ import {
 } from './matrix.js';
 import { asks, readSetting, selectWeights } from './chosen_weights.js';
 import { wordingFor } from './wording.js';
-import { choice, numbered } from '../../ui/controls.js';
+import { control, choice, numbered } from '../../ui/controls.js';
 
 /**
  * @import { Place, Side } from '../../trace/attention.js'
@@ -252,18 +252,14 @@ function ofWhat({ place, nHeads, switches: { what, which, heads } }, theme) {
     choice('attention_which', 'Of', which, canRoll ? WHICH : WHICH.slice(0, -1)),
     ...(which === 'heads' || isOverlaid
       ? [
-          {
-            kind: 'counts',
-            name: 'attention_heads',
-            label: 'Heads',
-            value: heads,
+          control('counts', 'attention_heads', 'Heads', heads, {
             options: numbered(range(nHeads), 'Head'),
             ...(isOverlaid && {
               colours: range(nHeads).map((head) =>
                 heads.includes(head) ? headColour(theme, heads.indexOf(head)) : null,
               ),
             }),
-          },
+          }),
         ]
       : []),
   ];
@@ -272,33 +268,21 @@ function ofWhat({ place, nHeads, switches: { what, which, heads } }, theme) {
 /** @param {NonNullable<ReturnType<typeof readSetting>>} setting @returns {Control[]} */
 function ofHow({ place, isWritten, switches }) {
   const { what, as, isWords, hidden, isRenormalised, threshold, isShare } = switches;
-  const words = {
-    kind: 'flag',
-    name: 'attention_words',
-    label: 'Whole words',
-    value: isWords,
+  const words = control('flag', 'attention_words', 'Whole words', isWords, {
     isSet: isWords,
     help: 'The tokens of a word merged: columns summed, rows averaged',
-  };
+  });
   const hide = choice('attention_hide', 'Mute', hidden, HIDE);
-  const renormalise = {
-    kind: 'flag',
-    name: 'attention_renormalise',
-    label: 'Renormalise rows',
-    value: isRenormalised,
+  const renormalise = control('flag', 'attention_renormalise', 'Renormalise rows', isRenormalised, {
     help: 'Divide each remaining row by its sum',
-  };
-  const least = {
-    kind: 'number',
-    name: 'attention_threshold',
-    label: 'Threshold',
-    value: threshold,
+  });
+  const least = control('number', 'attention_threshold', 'Threshold', threshold, {
     least: 0,
     most: isShare ? 0.5 : 1,
     step: 0.01,
     isSet: threshold > 0,
     shown: threshold === 0 ? 'none' : isShare ? String(threshold) : percent(threshold, 0),
-  };
+  });
   const more = [
     ...(isShare ? [words] : []),
     ...(isShare && hidden !== 'nothing' ? [renormalise] : []),
@@ -335,25 +319,17 @@ function ofWeight(trace, state, { place: of, switches: { which, what, isWords } 
   };
   const [from, to] = [wordAt(place.rows, query), wordAt(place.columns, key)];
   return [
-    {
-      kind: 'number',
-      name: 'weight',
-      label: `Set the weight of ${to} for ${from}`,
-      value: Number(value.toFixed(3)),
+    control('number', 'weight', `Set the weight of ${to} for ${from}`, Number(value.toFixed(3)), {
       ...{ least: 0, most: 1, step: 0.001 },
       isTyped: true,
       help: 'The model reads the text again with this weight; the row of next words shows what changes.',
-    },
+    }),
     ...(state.weight === null
       ? []
       : [
-          {
-            kind: 'flag',
-            name: 'weight_fixed',
-            label: 'leave the rest of the row',
-            value: state.weight_fixed,
+          control('flag', 'weight_fixed', 'leave the rest of the row', state.weight_fixed, {
             help: 'Off: the other weights of the row are scaled, so that it still sums to 1',
-          },
+          }),
         ]),
   ];
 }

@@ -6,7 +6,7 @@
 import { percent } from '../../words/numbers.js';
 import { rowOf, matrixAt } from '../../trace/trace.js';
 import { nameOfGuess } from '../../plot/bars.js';
-import { choice } from '../../ui/controls.js';
+import { control, choice } from '../../ui/controls.js';
 
 /**
  * @import { Ask, Trace } from '../../trace/trace.js'
@@ -250,14 +250,7 @@ export function controls(trace, state) {
   return [
     choice('circuit_task', 'Of', taskOf(state) || 'sentence', tasksOf(state)),
     ...(isOfTask ? [] : sentenceControls(trace, state)),
-    {
-      kind: 'number',
-      name: 'circuit_edges',
-      label: 'Edges',
-      value: count,
-      step: 1,
-      shown: `${count}${faithful}`,
-    },
+    control('number', 'circuit_edges', 'Edges', count, { step: 1, shown: `${count}${faithful}` }),
     choice(
       'circuit_map',
       'Map',
@@ -277,13 +270,8 @@ export function controls(trace, state) {
 function sentenceControls(trace, state) {
   const words = chooseWords(trace, state);
   /** @param {string} name @param {string} label @param {string} placeholder @returns {Control} */
-  const field = (name, label, placeholder) => ({
-    kind: 'text',
-    name,
-    label,
-    value: String(state[name] ?? ''),
-    placeholder,
-  });
+  const field = (name, label, placeholder) =>
+    control('text', name, label, String(state[name] ?? ''), { placeholder });
   return [
     field('circuit_text', 'Second sentence', 'The same number of tokens as above'),
     ...(isLacking(trace, state)

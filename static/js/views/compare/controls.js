@@ -6,7 +6,7 @@ import { modelName } from '../../api/calls.js';
 import { weightsAt } from '../../trace/attention.js';
 import { range } from '../../trace/trace.js';
 import { choosingModel, NOTHING_CHOSEN } from '../../state/state.js';
-import { choice, headControls, numbered } from '../../ui/controls.js';
+import { control, choice, headControls, numbered } from '../../ui/controls.js';
 import { followsChange } from './heads.js';
 import { ALL_LAYERS, isOffered, isOutsideLayers, otherOf, othersOf, readWish } from './sides.js';
 
@@ -132,68 +132,41 @@ function ofKind({ kind, heads, experts, temperature, bits, part, to, isFixed }, 
   if (kind === 'network') return [written];
   if (kind === 'quantize')
     return [
-      {
-        kind: 'number',
-        name: 'compare_bits',
-        label: 'Bits a weight',
-        value: bits,
-        step: 1,
-        shown: String(bits),
-      },
+      control('number', 'compare_bits', 'Bits a weight', bits, { step: 1, shown: String(bits) }),
       choice('compare_part', 'Of', part, PARTS),
     ];
   if (kind === 'heads' || kind === 'hidden')
     return [
-      {
-        kind: 'counts',
-        name: 'compare_heads',
-        label: kind === 'heads' ? 'Heads off' : 'In heads',
-        value: heads,
+      control('counts', 'compare_heads', kind === 'heads' ? 'Heads off' : 'In heads', heads, {
         options: numbered(range(card?.n_heads ?? 0), 'head'),
-      },
+      }),
       kind === 'heads'
         ? written
-        : {
-            kind: 'flag',
-            name: 'compare_fixed',
-            label: 'Other weights stay',
+        : control('flag', 'compare_fixed', 'Other weights stay', isFixed, {
             help: 'Otherwise the rest of a row is scaled so that it sums to 1',
-            value: isFixed,
-          },
+          }),
     ];
   if (kind === 'experts')
     return [
-      {
-        kind: 'counts',
-        name: 'compare_experts',
-        label: 'Experts off',
-        value: experts,
+      control('counts', 'compare_experts', 'Experts off', experts, {
         options: numbered(range(card?.moe?.n_experts ?? 0), 'expert'),
-      },
+      }),
     ];
   if (kind !== 'temperature') return [];
   return [
-    {
-      kind: 'number',
-      name: 'compare_temperature',
-      label: 'Temperature',
-      value: temperature,
+    control('number', 'compare_temperature', 'Temperature', temperature, {
       step: 0.1,
       shown: temperature.toFixed(1),
-    },
+    }),
   ];
 }
 
 /** @param {Trace} trace @param {ViewState} state @returns {Control[]} */
 function textControls(trace, { compare_text: text }) {
   return [
-    {
-      kind: 'text',
-      name: 'compare_text',
-      label: 'Second sentence',
-      value: text,
+    control('text', 'compare_text', 'Second sentence', text, {
       placeholder: 'Type a sentence to compare with',
-    },
+    }),
     ...(text.trim() === ''
       ? []
       : [

@@ -24,7 +24,7 @@ import { derive, differences, listSites, termsOf } from './derivation.js';
 import { productFormula } from './formulas.js';
 import { ROUNDING, STEPS } from './steps.js';
 import { TO_EXPERIMENT, UNSCALED } from '../unscaled.js';
-import { choice, headControls, tokenOptions } from '../../ui/controls.js';
+import { control, choice, headControls, tokenOptions } from '../../ui/controls.js';
 
 /**
  * @import { Place } from '../../trace/attention.js'
@@ -205,14 +205,10 @@ function controls(trace, state) {
       ...tokenOptions(keys),
     ]),
     ...(termsOf(trace.card, path, state.head).scale === 1 ? [] : [unscaledFlag(state)]),
-    {
-      kind: 'number',
-      name: 'why_temperature',
-      label: 'Softmax temperature',
-      value: state.why_temperature,
+    control('number', 'why_temperature', 'Softmax temperature', state.why_temperature, {
       step: 0.1,
       shown: signed(state.why_temperature, 1),
-    },
+    }),
     {
       kind: 'button',
       label: 'As trained',
@@ -224,13 +220,9 @@ function controls(trace, state) {
 
 /** @param {ViewState} state @returns {Control} */
 function unscaledFlag(state) {
-  return {
-    kind: 'flag',
-    name: 'why_unscaled',
-    label: 'Leave out 1/√d',
-    value: state.why_unscaled,
+  return control('flag', 'why_unscaled', 'Leave out 1/√d', state.why_unscaled, {
     help: 'A second pass in which this attention omits the division by √d',
-  };
+  });
 }
 
 /** Return the notice of a missing answer. @param {ViewState} state */

@@ -13,6 +13,7 @@ import { cell } from '../../plot/marks/mark.js';
 import { rect } from '../../plot/marks/decorations.js';
 import { samplingOf, whyOver } from '../../ui/generation.js';
 import { routeInWords, routeNumber } from '../experts/routing.js';
+import { control } from '../../ui/controls.js';
 
 /**
  * @import { Step } from '../../api/generation.js'
@@ -166,14 +167,8 @@ export const TERMS = [
 /** @param {Of} view @param {ViewState} state @returns {Control[]} */
 export function sliders(view, state) {
   /** @param {string} id @param {string} label @param {number} step @param {string} shown */
-  const slider = (id, label, step, shown) => ({
-    kind: 'number',
-    name: id,
-    label,
-    value: state[id],
-    step,
-    shown,
-  });
+  const slider = (id, label, step, shown) =>
+    control('number', id, label, state[id], { step, shown });
   const [temperature, topK, topP] = namesOf(view);
   const warmth = state[temperature];
   return [

@@ -27,7 +27,7 @@ import { isRating, weightsAt } from '../../trace/attention.js';
 import { choosingModel } from '../../state/state.js';
 import { asksSampled, chanceInWords, routeChart, sliders, startFigure, TERMS } from './drawing.js';
 import { SEARCH_TERMS, searchControls } from './search.js';
-import { headControls } from '../../ui/controls.js';
+import { control, headControls } from '../../ui/controls.js';
 
 /**
  * @import { Step, Writing } from '../../api/generation.js'
@@ -69,7 +69,7 @@ function controls(trace, state) {
   const layers = weightsAt({ stack: 'decoder', ending: 'self_attention' }, trace);
   return [
     ...sliders('generate', state),
-    { kind: 'integer', name: 'generate_seed', label: 'Seed', value: Math.floor(seed) },
+    control('integer', 'generate_seed', 'Seed', Math.floor(seed)),
     ...(layers.length > 0 ? headControls(layers, trace, state) : []),
     ...searchControls(trace, state),
   ];

@@ -4,7 +4,7 @@
  * away.
  */
 
-import { choice } from '../../ui/controls.js';
+import { control, choice } from '../../ui/controls.js';
 import { raterOf } from '../../ui/generation.js';
 import { modelName } from '../../api/calls.js';
 
@@ -52,31 +52,23 @@ export function searchControls(trace, state) {
     }),
     ...(isSearching
       ? [
-          {
-            kind: 'integer',
-            name: 'generate_width',
-            label: search === 'beams' ? 'Beams' : 'Texts',
-            value: Math.floor(state.generate_width),
-          },
+          control(
+            'integer',
+            'generate_width',
+            search === 'beams' ? 'Beams' : 'Texts',
+            Math.floor(state.generate_width),
+          ),
         ]
       : []),
-    {
-      kind: 'text',
-      name: 'generate_stop',
-      label: 'Stop at',
-      value: stop ?? '',
+    control('text', 'generate_stop', 'Stop at', stop ?? '', {
       placeholder: 'a full stop, say',
       isSet: Boolean(stop),
-    },
-    {
-      kind: 'number',
-      name: 'generate_penalty',
-      label: 'Repetition penalty',
-      value: penalty,
+    }),
+    control('number', 'generate_penalty', 'Repetition penalty', penalty, {
       step: 0.05,
       shown: penalty === 1 ? 'none' : penalty.toFixed(2),
       isSet: penalty !== 1,
-    },
+    }),
   ];
   return controls.map((control) => ({ ...control, isMore: true, fold: 'Search' }));
 }

@@ -22,6 +22,7 @@ import { circlesChart } from './circles.js';
 import { dimensionMap } from './maps.js';
 import { noPairs, readRotation, turnSites } from './inside_attention.js';
 import { chosenPairs, pairsControl } from './waves.js';
+import { control } from '../../ui/controls.js';
 
 /**
  * @import { Pairs } from '../../trace/arithmetic.js'
@@ -65,16 +66,12 @@ function controls(trace, state, subject) {
   const turn = turnOf(trace, state, subject);
   if (!turn) return [];
   const most = subject.tokens.length - 1;
-  const shift = {
-    kind: 'number',
-    name: 'positions_shift',
-    label: 'k',
+  const shift = control('number', 'positions_shift', 'k', turn.shift, {
     least: 1,
     most,
     step: 1,
-    value: turn.shift,
     shown: counted(turn.shift, 'position'),
-  };
+  });
   return [
     ...(turn.isAdded && most > 1 ? [shift] : []),
     pairsControl(state, turn.pairs.speeds.length),

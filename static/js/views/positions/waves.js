@@ -7,7 +7,7 @@ import { findWaves } from '../../trace/arithmetic.js';
 import { signed, small, tick } from '../../words/numbers.js';
 import { named, positionLabels, quoted } from '../../words/tokens.js';
 import { columnOf, matrixAt, range } from '../../trace/trace.js';
-import { numbered } from '../../ui/controls.js';
+import { control, numbered } from '../../ui/controls.js';
 import { COLUMN_SPACE, distanceChart, outwards, stripsChart } from './line_plots.js';
 import { byDistance, positionBand, findReach, restOf, computeSimilarity } from './maps.js';
 import { noPairs, readRotation, turnSites, measureTurns } from './inside_attention.js';
@@ -44,25 +44,21 @@ function controls(trace, state, subject) {
   if (!subject.encoding) return [];
   const { columns } = subject.encoding;
   return [
-    {
-      kind: 'counts',
-      name: 'positions_dimensions',
-      label: 'Dimensions',
-      options: numbered(spaced(columns), 'dimension'),
-      value: chosenOf(state.positions_dimensions, columns),
-    },
+    control(
+      'counts',
+      'positions_dimensions',
+      'Dimensions',
+      chosenOf(state.positions_dimensions, columns),
+      { options: numbered(spaced(columns), 'dimension') },
+    ),
     ...(columns > 1
       ? [
-          {
-            kind: 'number',
-            name: 'positions_dimension',
-            label: 'and dimension',
+          control('number', 'positions_dimension', 'and dimension', followed(state, columns), {
             least: 0,
             most: columns - 1,
             step: 1,
-            value: followed(state, columns),
             shown: String(followed(state, columns)),
-          },
+          }),
         ]
       : []),
   ];
@@ -74,13 +70,9 @@ function controls(trace, state, subject) {
  * @param {number} pairs
  */
 export function pairsControl(state, pairs) {
-  return {
-    kind: 'counts',
-    name: 'positions_pairs',
-    label: 'Pairs',
+  return control('counts', 'positions_pairs', 'Pairs', chosenOf(state.positions_pairs, pairs), {
     options: numbered(spaced(pairs), 'pair'),
-    value: chosenOf(state.positions_pairs, pairs),
-  };
+  });
 }
 
 /** @param {ViewState} state @param {number} pairs */

@@ -23,6 +23,7 @@ import { cell } from '../../plot/marks/mark.js';
 import { band } from '../../plot/scales.js';
 import { choosingModel, NOTHING_CHOSEN } from '../../state/state.js';
 import { rowsOf, splitsIn, swapsIn } from './findings.js';
+import { control } from '../../ui/controls.js';
 
 /**
  * @import { Matrix, Token, Trace } from '../../trace/trace.js'
@@ -100,14 +101,10 @@ const MOST_FINDINGS = 3;
 function controls(trace, { translate_threshold: threshold }) {
   if (!isTranslator(trace)) return [];
   return [
-    {
-      kind: 'number',
-      name: 'translate_threshold',
-      label: 'Hide lines below',
-      value: threshold,
+    control('number', 'translate_threshold', 'Hide lines below', threshold, {
       step: 0.01,
       shown: threshold === 0 ? 'none' : share(threshold, 2),
-    },
+    }),
   ];
 }
 

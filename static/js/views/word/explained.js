@@ -9,7 +9,7 @@ import { named } from '../../words/tokens.js';
 import { guessesAt } from '../../rules/prediction.js';
 import { nameOfGuess } from '../../plot/bars.js';
 import { choosing, queryOf } from '../../state/state.js';
-import { choice, tokenOptions } from '../../ui/controls.js';
+import { control, choice, tokenOptions } from '../../ui/controls.js';
 
 /**
  * @import { Ask, Trace } from '../../trace/trace.js'
@@ -175,13 +175,9 @@ export function controls(trace, state) {
 
 /** @param {ViewState} state @returns {Control} */
 function secondSentence({ word_text: value }) {
-  return {
-    kind: 'text',
-    name: 'word_text',
-    label: 'Second sentence',
-    value: value ?? '',
+  return control('text', 'word_text', 'Second sentence', value ?? '', {
     placeholder: 'The same number of tokens as above',
-  };
+  });
 }
 
 /**
