@@ -236,11 +236,7 @@ const ROW = 17;
 /** Drawings no narrower than this have room for names at the ends of lines. */
 const ROOM_FOR_ENDS = 340;
 
-/**
- * @param {Mark<any>[]} marks
- * @param {number} width of the drawing
- * @returns {Legend}
- */
+/** @param {Mark<any>[]} marks @param {number} width of the drawing @returns {Legend} */
 function legendFor(marks, width) {
   const names = marks.flatMap((mark) => mark.names ?? []);
   const isAtEnds =

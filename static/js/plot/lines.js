@@ -81,11 +81,7 @@ export function numberPlaces(lines, spanOf, { width, height }, most) {
   return taken;
 }
 
-/**
- * @param {Span} span
- * @param {number} part of the way, 0 to 1
- * @returns {Point}
- */
+/** @param {Span} span @param {number} part of the way, 0 to 1 @returns {Point} */
 export function along({ from, to }, part) {
   return { x: from.x + (to.x - from.x) * part, y: from.y + (to.y - from.y) * part };
 }

@@ -170,11 +170,7 @@ function axesOf({ x, y, names, domain, isSwapped }, main) {
   };
 }
 
-/**
- * @param {Pane} pane
- * @param {Plan} plan
- * @param {boolean} isBeside
- */
+/** @param {Pane} pane @param {Plan} plan @param {boolean} isBeside */
 function titleOf({ title, titleAt = 'above', pixels }, { domain, palette }, isBeside) {
   if (!title) return [];
   const [left, right] = domain.x;

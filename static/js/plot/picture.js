@@ -146,11 +146,7 @@ export function captioned(layout, caption, ink) {
   };
 }
 
-/**
- * @param {string} text
- * @param {number} width pixels
- * @returns {string[]} lines that fit
- */
+/** @param {string} text @param {number} width pixels @returns {string[]} lines that fit */
 export function wrapped(text, width) {
   const most = Math.max(8, Math.floor(width / (TEXT * LETTER)));
   /** @type {string[]} */

@@ -170,11 +170,7 @@ function worthOf(tokens, index) {
   return whole * (letters < 3 || isFirst ? LESS : 0.8);
 }
 
-/**
- * The worth of the rest of a word against a word.
- * @param {Token[]} tokens
- * @param {number} index
- */
+/** The worth of the rest of a word against a word. @param {Token[]} tokens @param {number} index */
 function wholeness(tokens, index) {
   const { word } = tokens[index];
   return word !== null && word === tokens[index - 1]?.word ? LESS : 1;
@@ -392,10 +388,7 @@ export function wordNames(tokens, text = '') {
   return names;
 }
 
-/**
- * @param {Token[]} pieces of a word
- * @param {string} text
- */
+/** @param {Token[]} pieces of a word @param {string} text */
 function nameOfWord(pieces, text) {
   const [first] = pieces;
   if (first.is_special) return first.text;

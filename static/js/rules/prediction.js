@@ -111,11 +111,7 @@ function cutEdit(state) {
   return [{ kind: 'cut', edges, text: state.circuit_text.trim() }];
 }
 
-/**
- * Return the edges that are cut for this sentence.
- * @param {Chosen} state
- * @returns {string[]}
- */
+/** Return the edges that are cut for this sentence. @param {Chosen} state @returns {string[]} */
 export function cutEdges({ view, circuit_task: task, circuit_text: text, circuit_cut: cut }) {
   const isOfSentence = view === 'circuit' && (task ?? 'sentence') === 'sentence';
   return isOfSentence && text?.trim() ? (cut ?? '').split(' ').filter(Boolean) : [];
@@ -256,11 +252,7 @@ export function findCauses(trace, state) {
 /** The attentions of an attribution, with the place of their heads. */
 const ATTENTIONS = /** @type {const} */ (['self_attention', 'cross_attention']);
 
-/**
- * Return the place of the heads that predict.
- * @param {Trace} trace
- * @param {string} attention
- */
+/** Return the place of the heads that predict. @param {Trace} trace @param {string} attention */
 function placeIn(trace, attention) {
   if (attention === 'cross_attention') return 'cross';
   return trace.card?.kind === 'encoder' ? 'encoder' : 'decoder';

@@ -114,11 +114,7 @@ const TILE = 'tile';
 
 /** @typedef {{query: Record<string, string>, bytes: ArrayBuffer}} HeldTile the part of a map that a saved page shows, and its answer */
 
-/**
- * @param {string} path of the request
- * @param {ArrayBuffer} bytes
- * @returns {string} HTML
- */
+/** @param {string} path of the request @param {ArrayBuffer} bytes @returns {string} HTML */
 export function tileElement(path, bytes) {
   const query = Object.fromEntries(new URLSearchParams(path.split('?')[1]));
   let binary = '';

@@ -134,11 +134,7 @@ export function hasTwoSides({ target_tokens: target }) {
   return Boolean(target);
 }
 
-/**
- * Return the side whose tokens the model predicts from.
- * @param {Trace} trace
- * @returns {Side}
- */
+/** Return the side whose tokens the model predicts from. @param {Trace} trace @returns {Side} */
 export function predictingSide(trace) {
   return hasTwoSides(trace) ? 'target' : 'source';
 }

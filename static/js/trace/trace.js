@@ -86,10 +86,7 @@ import { splitCharacters } from '../words/tokens.js';
 
 const ANALYSIS_PREFIX = 'analyses.';
 
-/**
- * @param {ArrayBuffer} buffer a Trace as one safetensors file
- * @returns {Trace}
- */
+/** @param {ArrayBuffer} buffer a Trace as one safetensors file @returns {Trace} */
 export function traceFromSafetensors(buffer) {
   const { facts, arrays } = read(buffer);
   const analyses = { ...facts.analyses };

@@ -246,10 +246,7 @@ const ENTRIES = [
   },
 ];
 
-/**
- * A saved page leaves out those that it has no answers for.
- * @type {RegisteredView[]}
- */
+/** A saved page leaves out those that it has no answers for. @type {RegisteredView[]} */
 export const VIEWS = ENTRIES.map(({ load, ...entry }) => ({
   ...entry,
   load: async () => {
@@ -273,11 +270,7 @@ function bounded({ fields = {} }) {
   };
 }
 
-/**
- * Import the code of a view.
- * @param {string} id
- * @returns {Promise<View>}
- */
+/** Import the code of a view. @param {string} id @returns {Promise<View>} */
 export async function loadView(id) {
   const view = VIEWS.find((entry) => entry.id === id);
   if (!view) throw new Error(`no view has the id ${id}`);

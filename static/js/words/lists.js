@@ -7,10 +7,7 @@ export function counted(count, noun) {
   return `${grouped(count)} ${noun}${count === 1 ? '' : 's'}`;
 }
 
-/**
- * @param {(string|number)[]} parts at least one
- * @returns {string} `a`, `a and b`, `a, b and c`
- */
+/** @param {(string|number)[]} parts at least one @returns {string} `a`, `a and b`, `a, b and c` */
 export function enumerated(parts) {
   return parts.length > 1
     ? `${parts.slice(0, -1).join(', ')} and ${parts.at(-1)}`

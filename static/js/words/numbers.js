@@ -71,19 +71,12 @@ export function decimal(value, digits = 3) {
   return (value < 0 ? MINUS : '') + small(Math.abs(value));
 }
 
-/**
- * @param {number} value between 0 and 1
- * @param {number} [digits]
- * @returns {string} `31.2 %`
- */
+/** @param {number} value between 0 and 1 @param {number} [digits] @returns {string} `31.2 %` */
 export function percent(value, digits = 1) {
   return `${bounded(value * 100, digits, 100)} %`;
 }
 
-/**
- * @param {number} count a whole number
- * @returns {string} `1,803`
- */
+/** @param {number} count a whole number @returns {string} `1,803` */
 export function grouped(count) {
   return count.toLocaleString('en');
 }

@@ -166,12 +166,7 @@ export function createModelMap(host, caption, { onChoose }) {
   };
 }
 
-/**
- * @param {Trace} trace
- * @param {Card} card of its model
- * @param {Looked} looked
- * @returns {Shown}
- */
+/** @param {Trace} trace @param {Card} card of its model @param {Looked} looked @returns {Shown} */
 function shownOf(trace, card, { state, kind, query, effects, viewsOf }) {
   const place = choosePlace(state, trace);
   const stack = (kind === 'head' ? place?.stack : undefined) ?? chooseStack(state, trace);

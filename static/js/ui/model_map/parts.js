@@ -280,10 +280,7 @@ export function readParts(card, trace, isOff = () => false, effects = null, quer
   return (part) => readings[part.kind](part);
 }
 
-/**
- * Return what a head does over many sentences, and in this text.
- * @param {LabelledHead} head
- */
+/** Return what a head does over many sentences, and in this text. @param {LabelledHead} head */
 function labelsInWords(head) {
   const inText = head.label && head.label.id !== 'mixed' ? labelInWords(head) : '';
   const many = head.profile?.length ? `${profileInWords(head)} over many sentences` : '';

@@ -62,11 +62,7 @@ function panels(trace, state) {
   ];
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state with the panel’s `part`
- * @returns {Figure}
- */
+/** @param {Trace} trace @param {ViewState} state with the panel’s `part` @returns {Figure} */
 function figure(trace, state) {
   if (isLacking(trace, state))
     return {

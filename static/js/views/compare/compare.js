@@ -247,11 +247,7 @@ function figure(trace, state) {
   };
 }
 
-/**
- * Draw only A, before there is a B.
- * @param {Trace} trace
- * @param {ViewState} state
- */
+/** Draw only A, before there is a B. @param {Trace} trace @param {ViewState} state */
 function figureOfA(trace, state) {
   const { a } = readSides(trace, { ...state, answers: { after: { trace } } });
   return { title: `A: ${a.name}`, ...sideFigure({ a, b: null }, 'a', state) };

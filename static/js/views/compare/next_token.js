@@ -256,12 +256,7 @@ const ROUNDING = 1e-6;
  * @property {number} query
  */
 
-/**
- * @param {View} a
- * @param {View} b
- * @param {number} most tokens
- * @returns {NextChange}
- */
+/** @param {View} a @param {View} b @param {number} most tokens @returns {NextChange} */
 export function nextChange(a, b, most) {
   const [listA, listB] = [a, b].map(listed);
   if (!isOneVocabulary(a, b))

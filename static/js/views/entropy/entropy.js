@@ -37,11 +37,7 @@ export const entropy = {
 
 const memo = createMemo();
 
-/**
- * @param {Trace} trace
- * @param {Place} place
- * @returns {Spread}
- */
+/** @param {Trace} trace @param {Place} place @returns {Spread} */
 export function measureSpread(trace, place) {
   return memo([trace, place.id], () => {
     const sites = weightsAt(place, trace);

@@ -129,12 +129,7 @@ function ribbonsOf(scene, rows, emphasis, { palette }) {
   });
 }
 
-/**
- * @param {Scene} scene
- * @param {number} value
- * @param {number} row
- * @param {number} column
- */
+/** @param {Scene} scene @param {number} value @param {number} row @param {number} column */
 function sentence({ stages, tokens, query, nameOf }, value, row, column) {
   const { layer, routing } = stages[column];
   const weight = routing.weightOf(row, query);

@@ -253,11 +253,7 @@ function numberOf({ share, count }) {
   return `${percent(share)} of ${grouped(count)}`;
 }
 
-/**
- * @param {ListedToken} of
- * @param {number} expert
- * @param {string} where
- */
+/** @param {ListedToken} of @param {number} expert @param {string} where */
 function sentence({ text, share, count, places, went }, expert, where) {
   const here =
     places.length === 0

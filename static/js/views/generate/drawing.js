@@ -86,11 +86,7 @@ const REQUEST = { capture: [], analyses: ['next_token'] };
 const WAYS =
   'Step generates one token, Run continues until you stop it; afterwards you can see the alternatives.';
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state with `generation`
- * @returns {Figure}
- */
+/** @param {Trace} trace @param {ViewState} state with `generation` @returns {Figure} */
 export function startFigure(trace, state) {
   const prediction = trace.analyses.next_token;
   if (!prediction?.probabilities)

@@ -185,10 +185,7 @@ function strongestIn({ columns, data }) {
   return best.map((at) => ({ row: Math.floor(at / columns), column: at % columns }));
 }
 
-/**
- * @param {Subject} subject
- * @param {Strip[]} strips
- */
+/** @param {Subject} subject @param {Strip[]} strips */
 function meaningOf({ trace, state, pool, shown }, strips) {
   const { rows, columns, width } = shown;
   const texts = textsOf(trace, state);

@@ -64,11 +64,7 @@ export function overviewOf(trace, state) {
   return trace.resolution ? trace : state.answers?.overview?.trace;
 }
 
-/**
- * Return the path of an attention.
- * @param {Trace} trace
- * @param {ViewState} state
- */
+/** Return the path of an attention. @param {Trace} trace @param {ViewState} state */
 export function attentionOf(trace, state) {
   const { stack, ending } = placeIn(trace, state);
   return `${stack}.layers.${Math.min(state.layer, (trace.card?.n_layers ?? Infinity) - 1)}.${ending}`;

@@ -185,11 +185,7 @@ function panels(trace, state) {
     .map((plot) => ({ id: plot, state: { plot } }));
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state with the panel’s `plot`
- * @returns {Figure}
- */
+/** @param {Trace} trace @param {ViewState} state with the panel’s `plot` @returns {Figure} */
 function figure(trace, state) {
   const answer = state.answers?.of_length;
   const isAsked = 'of_length' in lengthAsk(trace, state);

@@ -186,11 +186,7 @@ function turnOfQueries(trace, state, { stack, side }) {
   };
 }
 
-/**
- * @param {ViewState} state
- * @param {Subject & {turn: Turn}} subject
- * @returns {Figure}
- */
+/** @param {ViewState} state @param {Subject & {turn: Turn}} subject @returns {Figure} */
 function circles(state, subject) {
   const { turn, tokens } = subject;
   const { isAdded, from, shift } = turn;
@@ -315,11 +311,7 @@ function saidOf(state, turn, { pairs, numbers }) {
   };
 }
 
-/**
- * @param {ViewState} state
- * @param {Subject & {turn: Turn}} subject
- * @returns {Figure}
- */
+/** @param {ViewState} state @param {Subject & {turn: Turn}} subject @returns {Figure} */
 function blocks(state, { turn, side }) {
   const { speeds } = turn.pairs;
   const labels = Array.from(speeds, (speed, pair) => `${pair} · ${amount(speed, 2)}`);

@@ -239,11 +239,7 @@ function hasStream(card) {
   return card?.analyses?.includes('residual_stream') ?? true;
 }
 
-/**
- * The maps come first, then the lines.
- * @param {Trace} _
- * @param {ViewState} state
- */
+/** The maps come first, then the lines. @param {Trace} _ @param {ViewState} state */
 function depthPanels(_, state) {
   const arrays = streamIn(state);
   if (!arrays) return [{ id: 'waiting', state: {} }];

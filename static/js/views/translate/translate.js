@@ -347,10 +347,7 @@ function restOf({ rows, columns, links }) {
  * @property {{layer: number, head: number, shift: number}|null} aligner the head they were read from; null: the mean of all
  */
 
-/**
- * @param {Trace} trace with the analysis
- * @returns {Alignment}
- */
+/** @param {Trace} trace with the analysis @returns {Alignment} */
 function alignmentOf(trace) {
   const { weights, links, aligner } = trace.analyses.alignment;
   const linked = matrixAt(links);

@@ -209,10 +209,7 @@ function sourceRows(trace, attribution) {
   return sourcesOf(attribution, text.words, source.words);
 }
 
-/**
- * Return the text that predicts and the source, in tokens and in words.
- * @param {Trace} trace
- */
+/** Return the text that predicts and the source, in tokens and in words. @param {Trace} trace */
 function textsOf(trace) {
   return [predictingSide(trace), /** @type {Side} */ ('source')].map((side) => {
     const tokens = tokensOf(trace, side);
@@ -280,11 +277,7 @@ function panels(trace, state) {
     .map((chart) => ({ id: chart, state: { chart } }));
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state with the panel’s `chart`
- * @returns {Figure}
- */
+/** @param {Trace} trace @param {ViewState} state with the panel’s `chart` @returns {Figure} */
 function figure(trace, state) {
   const reason = refusalOf(trace, state);
   if (reason) return { title: 'Why this word', notice: reason };
