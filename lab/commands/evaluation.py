@@ -14,25 +14,21 @@ from rich.text import Text
 
 from headlight.commands.output import console, show
 from headlight.commands.parsing import UsageError, usage_errors
-from headlight.lab.evaluation.calibration import calibrated
-from headlight.lab.evaluation.calibration import evaluate as evaluate_calibrated
 from headlight.lab.evaluation.figures import (
-    figures_of,
     joined,
     measure,
     measure_bits,
     measure_expert_tokens,
 )
+from headlight.lab.evaluation.quantization import calibrated
 from headlight.lab.figures import Evidence
-from headlight.model.checkpoint.card import ModelCard, flatten, rounded, write_card
+from headlight.model.checkpoint.card import ModelCard, flatten, write_card
 from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.checkpoint.difference import Difference
 from headlight.model.checkpoint.files import CARD, WEIGHTS, CheckpointError
 from headlight.model.checkpoint.loading import find_model, load_checkpoint, save, write_atomically
 from headlight.model.checkpoint.run_curves import CURVES
-from headlight.model.corpus import (
-    read_documents,
-)
+from headlight.model.corpus import read_documents
 from headlight.model.device import choose_device
 from headlight.model.foreign import is_foreign
 from headlight.model.profiles.profile import HEADS
@@ -76,13 +72,7 @@ def evaluate_model(
     card = checkpoint.description.card
     if bits:
         with usage_errors():
-            measured = measure_bits(checkpoint, evidence, bits)
-            if calibration:
-                _, measure_quality = figures_of(checkpoint).quality(evidence.text)
-                read = read_documents(calibration)
-                by_gptq = evaluate_calibrated(checkpoint, measure_quality, bits, read)
-                measured |= rounded(by_gptq) | {"calibration": [path.name for path in calibration]}
-            figures = {BITS: measured}
+            figures = {BITS: measure_bits(checkpoint, evidence, bits, calibration)}
         show(_figures_table(figures, checkpoint.id))
         known = card.metrics.get(BITS, {})
         if known.get("text") == figures[BITS]["text"]:  # else the figures do not compare

@@ -25,7 +25,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import permutations
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from headlight.lab.evaluation import fill
 from headlight.lab.evaluation.agreement import agreement_figures
 from headlight.lab.evaluation.moe import count_taken
 from headlight.lab.evaluation.preference import evaluate_reward, held_out_comparisons
+from headlight.lab.evaluation.text import whole_rows
 from headlight.lab.evaluation.translate import NAMES
 from headlight.lab.evaluation.word_alignment import (
     Link,
@@ -76,7 +77,34 @@ NAMED = (
     ("Where is {}?", "Où est {} ?"),
 )
 QUESTIONS = ("Where are you going", "What is your name", "Who is there", "What do you want")
-Measure = Callable[[Checkpoint, Example, Sequence[str]], tuple[float, float, int]]
+Score = tuple[float, float, int]
+"""The score of a claim, its control, and the number of sentences that both are means over."""
+
+
+class Claim(NamedTuple):
+    """An example that claims something of a model, and a text for claims about text."""
+
+    checkpoint: Checkpoint
+    example: Example
+    documents: Sequence[str] = ()
+
+    @property
+    def path(self) -> str:
+        """The attention that the example opens."""
+        kind, layer = self.checkpoint.config.kind, self.example.layer
+        if self.example.where == "cross":
+            return f"decoder.layers.{layer}.cross_attention"
+        stack = self.example.where or ("encoder" if kind == "encoder" else "decoder")
+        return f"{stack}.layers.{layer}.self_attention"
+
+    def weights(self, text: str) -> tuple[np.ndarray, Any]:
+        """Return the weights of the example's head on a text, and the tokens of the text."""
+        tokens, site = read_tokens(self.checkpoint, text), f"{self.path}.weights"
+        captured = self.checkpoint.read([[token.id for token in tokens]], None, sites=[site])
+        return captured[site][0, self.example.head].float().cpu().numpy(), tokens
+
+
+Measure = Callable[[Claim], Score]
 
 
 def measure_examples(checkpoint: Checkpoint, documents: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -101,7 +129,7 @@ def measure_examples(checkpoint: Checkpoint, documents: Sequence[str]) -> dict[s
                     f"the example '{title}' claims '{example.claim}'; "
                     f"known are {', '.join(MEASURES)}"
                 )
-            score, control, n = MEASURES[example.claim](checkpoint, example, documents)
+            score, control, n = MEASURES[example.claim](Claim(checkpoint, example, documents))
             figures[title] = {
                 "claim": example.claim,
                 "score": score,
@@ -122,52 +150,30 @@ def holds(measured: Mapping[str, Any]) -> bool:
 # --- heads ----------------------------------------------------------------------------------------
 
 
-def _path(checkpoint: Checkpoint, example: Example) -> str:
-    where = example.where or ("encoder" if checkpoint.config.kind == "encoder" else "decoder")
-    kind = "cross_attention" if where == "cross" else "self_attention"
-    return f"{'decoder' if where == 'cross' else where}.layers.{example.layer}.{kind}"
-
-
-def _on_words(
-    checkpoint: Checkpoint, example: Example, sentences: Sequence[ControlledSentence]
-) -> np.ndarray:
-    """Return the weights of a head from each query word on the right and the other word: (…, 2)."""
-    path = _path(checkpoint, example)
-    spec = PassSpec((f"{path}.weights",))
-    return np.stack(
-        [weights[example.head] for _, weights in controlled_weights(checkpoint, spec, sentences)]
-    )
-
-
-def _subject(
-    checkpoint: Checkpoint, example: Example, _: Sequence[str]
-) -> tuple[float, float, int]:
-    on = _on_words(checkpoint, example, subject_sentences())
+def _on_words(claim: Claim, sentences: Sequence[ControlledSentence]) -> Score:
+    """Compare a head's weights from each query word on the right word and on the other one."""
+    spec = PassSpec((f"{claim.path}.weights",))
+    read = controlled_weights(claim.checkpoint, spec, sentences)
+    on = np.stack([weights[claim.example.head] for _, weights in read])
     return float(on[:, 0].mean()), float(on[:, 1].mean()), len(on)
 
 
-def _antecedent(
-    checkpoint: Checkpoint, example: Example, _: Sequence[str]
-) -> tuple[float, float, int]:
-    on = _on_words(checkpoint, example, antecedent_sentences())
-    return float(on[:, 0].mean()), float(on[:, 1].mean()), len(on)
-
-
-def _nouns(checkpoint: Checkpoint, example: Example, _: Sequence[str]) -> tuple[float, float, int]:
+def _nouns(claim: Claim) -> Score:
     sentences = antecedent_sentences()
-    on = next_to_query(checkpoint, example, sentences)
+    on = next_to_query(claim, sentences)
     uniform = []
     for sentence in sentences:
-        tokens = read_tokens(checkpoint, sentence.text)
+        tokens = read_tokens(claim.checkpoint, sentence.text)
         n_seen = sum(token.start < sentence.query[1] for token in tokens)
         n_nouns = len(_places(tokens, sentence.right) + _places(tokens, sentence.other))
-        uniform.append(n_nouns / (n_seen if checkpoint.config.kind == "decoder" else len(tokens)))
+        is_causal = claim.checkpoint.config.kind == "decoder"
+        uniform.append(n_nouns / (n_seen if is_causal else len(tokens)))
     score = np.mean([right + other for right, other in on.values()])
     return float(score), float(np.mean(uniform)), len(sentences)
 
 
 def next_to_query(
-    checkpoint: Checkpoint, example: Example, sentences: Sequence[ControlledSentence]
+    claim: Claim, sentences: Sequence[ControlledSentence]
 ) -> dict[str, tuple[float, float]]:
     """Measure a head's weights from a query word and from the words next to it.
 
@@ -179,7 +185,7 @@ def next_to_query(
     """
     weights_from: dict[str, list[np.ndarray]] = {"query": [], "word_before": [], "word_after": []}
     for sentence in sentences:
-        weights, tokens = _weights_of(checkpoint, example, sentence.text)
+        weights, tokens = claim.weights(sentence.text)
         right, other = (_places(tokens, span) for span in (sentence.right, sentence.other))
         query = _places(tokens, sentence.query)[-1]
         for name, place in zip(weights_from, (query, query - 1, query + 1), strict=True):
@@ -202,10 +208,10 @@ def head_controls(checkpoint: Checkpoint) -> dict[str, Any]:
     figures: dict[str, Any] = {}
     for title, example in checkpoint.description.card.examples.items():
         if isinstance(example, Example) and example.claim in sentences:
-            on = next_to_query(checkpoint, example, sentences[example.claim]())
+            claim = Claim(checkpoint, example)
+            on = next_to_query(claim, sentences[example.claim]())
             if example.claim == "subject":
-                second = next_to_query(checkpoint, example, second_verb_sentences())
-                on["second_verb"] = second["query"]
+                on["second_verb"] = next_to_query(claim, second_verb_sentences())["query"]
             figures[title] = {
                 name: {"right": right, "other": other} for name, (right, other) in on.items()
             }
@@ -221,56 +227,42 @@ def _places(tokens: Sequence[Token], span: tuple[int, int]) -> list[int]:
     ]
 
 
-def _weights_of(checkpoint: Checkpoint, example: Example, text: str) -> tuple[np.ndarray, Any]:
-    tokens = read_tokens(checkpoint, text)
-    site = f"{_path(checkpoint, example)}.weights"
-    captured = checkpoint.read([[token.id for token in tokens]], None, sites=[site])
-    return captured[site][0, example.head].float().cpu().numpy(), tokens
-
-
-def _previous(
-    checkpoint: Checkpoint, example: Example, documents: Sequence[str]
-) -> tuple[float, float, int]:
+def _previous(claim: Claim) -> Score:
     scores, controls = [], []
-    sentences = sentences_of(checkpoint, documents, N_SENTENCES)
+    sentences = sentences_of(claim.checkpoint, claim.documents, N_SENTENCES)
     for sentence in sentences:
-        weights, tokens = _weights_of(checkpoint, example, sentence.text)
+        weights, tokens = claim.weights(sentence.text)
         scores.append(np.diagonal(weights, -1)[1:].mean())
         places = np.arange(2, len(tokens))
-        is_causal = checkpoint.config.kind == "decoder"
+        is_causal = claim.checkpoint.config.kind == "decoder"
         controls.append((1 / (places + 1)).mean() if is_causal else 1 / len(tokens))
     return float(np.mean(scores)), float(np.mean(controls)), len(sentences)
 
 
-def _repetition(
-    checkpoint: Checkpoint, example: Example, _: Sequence[str]
-) -> tuple[float, float, int]:
-    path = _path(checkpoint, example)
-    scores, control, n = repetition_scores(checkpoint, [path])
-    return float(scores[path][example.head]) / n, control / n, n
+def _repetition(claim: Claim) -> Score:
+    path = claim.path
+    scores, control, n = repetition_scores(claim.checkpoint, [path])
+    return float(scores[path][claim.example.head]) / n, control / n, n
 
 
-def _closing_quote(
-    checkpoint: Checkpoint, example: Example, _: Sequence[str]
-) -> tuple[float, float, int]:
+def _closing_quote(claim: Claim) -> Score:
     on: tuple[list[float], list[float]] = ([], [])
     for question in QUESTIONS:
         for speaker in SPEAKERS:
             for kind, text in enumerate(
                 (f'"{question}?" {MASK} {speaker}.', f"{question}. {MASK} {speaker}.")
             ):
-                weights, tokens = _weights_of(checkpoint, example, text)
+                weights, tokens = claim.weights(text)
                 blank = next(n for n, token in enumerate(tokens) if token.text == MASK)
                 on[kind].append(float(weights[blank, blank - 1]))
     return float(np.mean(on[0])), float(np.mean(on[1])), len(on[0])
 
 
-def _alignment(
-    checkpoint: Checkpoint, example: Example, _: Sequence[str]
-) -> tuple[float, float, int]:
+def _alignment(claim: Claim) -> Score:
     gold = read_gold(ENGLISH_FRENCH)
-    assert example.layer is not None
-    chosen = aligner(checkpoint, gold, layer=example.layer, head=example.head, shift=0)
+    layer, head = claim.example.layer, claim.example.head
+    assert layer is not None
+    chosen = aligner(claim.checkpoint, gold, layer=layer, head=head, shift=0)
     diagonal: list[set[Link]] = []
     for pair in gold:
         n_english, n_french = len(pair.english_words), len(pair.french_words)
@@ -278,12 +270,13 @@ def _alignment(
     return chosen.score.precision, alignment_error_rate(diagonal, gold).precision, len(gold)
 
 
-def _name(checkpoint: Checkpoint, example: Example, _: Sequence[str]) -> tuple[float, float, int]:
-    site = f"{_path(checkpoint, example)}.weights"
+def _name(claim: Claim) -> Score:
+    site = f"{claim.path}.weights"
     scores, controls = [], []
     for english, french in NAMED:
         for name in NAMES:
-            traced = trace(checkpoint, english.format(name), french.format(name), capture=[site])
+            texts = english.format(name), french.format(name)
+            traced = trace(claim.checkpoint, *texts, capture=[site])
             assert traced.target_tokens is not None
             of_name = [
                 [
@@ -294,30 +287,26 @@ def _name(checkpoint: Checkpoint, example: Example, _: Sequence[str]) -> tuple[f
                 for tokens, text in ((traced.tokens, english), (traced.target_tokens, french))
                 for start, end in [(text.index("{}"), text.index("{}") + len(name))]
             ]
-            weights = traced[site][example.head][np.ix_(of_name[1], of_name[0])]
+            weights = traced[site][claim.example.head][np.ix_(of_name[1], of_name[0])]
             scores.append(weights.sum(axis=1).mean())
             controls.append(len(of_name[0]) / len(traced.tokens))
     return float(np.mean(scores)), float(np.mean(controls)), len(scores)
 
 
 def _digits(role: str) -> Measure:
-    def measured(
-        checkpoint: Checkpoint, example: Example, _: Sequence[str]
-    ) -> tuple[float, float, int]:
+    def measured(claim: Claim) -> Score:
         problems = split().test[:HEAD_PROBLEMS]
-        weights, evenly = digit_weights(checkpoint, problems)[role]
-        return float(weights[example.layer, example.head]), evenly, len(problems)
+        weights, evenly = digit_weights(claim.checkpoint, problems)[role]
+        return float(weights[claim.example.layer, claim.example.head]), evenly, len(problems)
 
     return measured
 
 
-def _tens_of_multiplier(
-    checkpoint: Checkpoint, example: Example, _: Sequence[str]
-) -> tuple[float, float, int]:
+def _tens_of_multiplier(claim: Claim) -> Score:
     problems = split().test[:HEAD_PROBLEMS]
     scores, controls = [], []
     for problem in problems:
-        weights, tokens = _weights_of(checkpoint, example, problem.question)
+        weights, tokens = claim.weights(problem.question)
         scores.append(weights[-1, 1 + problem.question.index("*") + 1])
         controls.append(1 / len(tokens))
     return float(np.mean(scores)), float(np.mean(controls)), len(problems)
@@ -326,14 +315,11 @@ def _tens_of_multiplier(
 # --- experts and predictions ----------------------------------------------------------------------
 
 
-def _punctuation_expert(
-    checkpoint: Checkpoint, example: Example, _: Sequence[str]
-) -> tuple[float, float, int]:
-    tokenizer = checkpoint.tokenizer
+def _punctuation_expert(claim: Claim) -> Score:
+    tokenizer = claim.checkpoint.tokenizer
     ids = TokenStream.encode(read_documents(BOOKS), tokenizer).ids
-    length = min(checkpoint.config.max_tokens - 1, len(ids))
-    rows = ids[: len(ids) // length * length].view(-1, length)
-    taken = count_taken(checkpoint, rows)[f"decoder.layers.{example.layer}"]
+    rows = whole_rows(ids, min(claim.checkpoint.config.max_tokens - 1, len(ids)))
+    taken = count_taken(claim.checkpoint, rows)[f"decoder.layers.{claim.example.layer}"]
     texts = (tokenizer.text_of(token).strip() for token in range(tokenizer.vocab_size))
     ending = [token for token, text in enumerate(texts) if ENDING.fullmatch(text)]
     of_marks = taken.tokens[ending].sum(dim=0)
@@ -356,11 +342,9 @@ def _verb_share(checkpoint: Checkpoint, texts: Iterable[tuple[str, str, str]]) -
     return float(np.mean(rights)), len(rights)
 
 
-def _verb_of_clause(
-    checkpoint: Checkpoint, _: Example, __: Sequence[str]
-) -> tuple[float, float, int]:
+def _verb_of_clause(claim: Claim) -> Score:
     share, n = _verb_share(
-        checkpoint,
+        claim.checkpoint,
         (
             (f"The {first[1 - number]} {('were', 'was')[number]} late, but the {second[number]}",)
             + (("was", "were") if number == 0 else ("were", "was"))
@@ -371,36 +355,31 @@ def _verb_of_clause(
     return share, 0.5, n
 
 
-def _verb_across(checkpoint: Checkpoint, _: Example, __: Sequence[str]) -> tuple[float, float, int]:
-    agreement = agreement_figures(checkpoint)["agreement"]
+def _verb_across(claim: Claim) -> Score:
+    agreement = agreement_figures(claim.checkpoint)["agreement"]
     return agreement["other_number"], 0.5, int(agreement["sentences"])
 
 
-def _next_word(
-    checkpoint: Checkpoint, _: Example, documents: Sequence[str]
-) -> tuple[float, float, int]:
-    ids = TokenStream.encode(documents, checkpoint.tokenizer).ids
-    length = min(checkpoint.config.max_tokens, len(ids))
-    rows = ids[: len(ids) // length * length].view(-1, length).tolist()
+def _next_word(claim: Claim) -> Score:
+    ids = TokenStream.encode(claim.documents, claim.checkpoint.tokenizer).ids
+    rows = whole_rows(ids, min(claim.checkpoint.config.max_tokens, len(ids))).tolist()
     rights, following = [], []
     for row in rows:
-        logits = checkpoint.read([row], None, sites=["logits"])["logits"][0, :-1]
+        logits = claim.checkpoint.read([row], None, sites=["logits"])["logits"][0, :-1]
         rights += (logits.argmax(dim=-1).cpu().numpy() == np.array(row[1:])).tolist()
         following += row[1:]
     commonest = np.bincount(following).max() / len(following)
     return float(np.mean(rights)), float(commonest), len(following)
 
 
-def _rule(checkpoint: Checkpoint, _: Example, __: Sequence[str]) -> tuple[float, float, int]:
+def _rule(claim: Claim) -> Score:
     comparisons = held_out_comparisons()
-    return evaluate_reward(checkpoint, comparisons)["accuracy"], 0.5, len(comparisons)
+    return evaluate_reward(claim.checkpoint, comparisons)["accuracy"], 0.5, len(comparisons)
 
 
-def _both_sides(
-    checkpoint: Checkpoint, _: Example, documents: Sequence[str]
-) -> tuple[float, float, int]:
-    whole = fill.evaluate(checkpoint, documents, n_blanks=300)
-    cut = fill.evaluate(checkpoint, documents, n_blanks=300, is_cut=True)
+def _both_sides(claim: Claim) -> Score:
+    whole = fill.evaluate(claim.checkpoint, claim.documents, n_blanks=300)
+    cut = fill.evaluate(claim.checkpoint, claim.documents, n_blanks=300, is_cut=True)
     name = "masked_word_accuracy"
     return whole[name], cut[name], whole["masked_words"]
 
@@ -408,8 +387,8 @@ def _both_sides(
 MEASURES: Mapping[str, Measure] = {
     "previous": _previous,
     "repetition": _repetition,
-    "subject": _subject,
-    "antecedent": _antecedent,
+    "subject": lambda claim: _on_words(claim, subject_sentences()),
+    "antecedent": lambda claim: _on_words(claim, antecedent_sentences()),
     "nouns": _nouns,
     "closing_quote": _closing_quote,
     "alignment": _alignment,

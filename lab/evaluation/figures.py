@@ -6,9 +6,10 @@ these figures. The others are measured on text that the corpus held back, if it 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
@@ -28,6 +29,7 @@ from headlight.lab.evaluation.minimal_pairs import grammar_pairs, pair_figures
 from headlight.lab.evaluation.minimal_pairs import read_pairs as read_minimal_pairs
 from headlight.lab.evaluation.moe import expert_tokens
 from headlight.lab.evaluation.robustness import FORMS, robustness
+from headlight.lab.evaluation.text import bits_per_byte
 from headlight.lab.evaluation.translate import bleu
 from headlight.lab.evaluation.word_alignment import read_gold
 from headlight.lab.figures import Evidence, Figures, Quality
@@ -52,6 +54,7 @@ _OPTIONAL = {
     "gold": "a word alignment",
 }
 _OTHERS = "other_texts"
+Measured = Callable[[Checkpoint, Sequence[str]], Mapping[str, Any]]
 _NEEDED = {
     "minimal_pairs": "minimal_pairs",
     "minimal_pairs_by_paradigm": "minimal_pairs",
@@ -130,11 +133,17 @@ def joined(
     return figures
 
 
-def measure_bits(checkpoint: Checkpoint, evidence: Evidence, bits: Sequence[int]) -> dict[str, Any]:
+def measure_bits(
+    checkpoint: Checkpoint,
+    evidence: Evidence,
+    bits: Sequence[int],
+    calibration: Sequence[Path] = (),
+) -> dict[str, Any]:
     """Measure a model in fewer bits on the evidence or, without any, on the project's own texts.
 
     Returns:
-        As `quantization.evaluate`, rounded, with the names of the files as ``text``.
+        As `quantization.evaluate` and, with a text for ``calibration``, `evaluate_calibrated`,
+        rounded, with the names of the files as ``text``.
 
     Raises:
         CorpusError: a file is unusable, or too short.
@@ -144,7 +153,13 @@ def measure_bits(checkpoint: Checkpoint, evidence: Evidence, bits: Sequence[int]
     if replace(evidence, text=()) != Evidence():
         raise ValueError("fewer bits are measured on a text; leave the other files out")
     text, quality = figures_of(checkpoint).quality(evidence.text)
-    return {"text": text, **rounded(quantization.evaluate(checkpoint, quality, bits))}
+    figures = quantization.evaluate(checkpoint, quality, bits)
+    by_gptq: dict[str, Any] = {}
+    if calibration:
+        read = read_documents(calibration)
+        by_gptq = quantization.evaluate_calibrated(checkpoint, quality, bits, read)
+        by_gptq["calibration"] = [path.name for path in calibration]
+    return {"text": text, **rounded(figures | by_gptq)}
 
 
 def measure_expert_tokens(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
@@ -188,9 +203,22 @@ def sample_figures(checkpoint: Checkpoint) -> dict[str, Any]:
 
 
 class TextFigures(Figures):
-    """The figures of a language model, on text."""
+    """The figures of a language model, on text.
+
+    Args:
+        measured: measures a model on the documents of a text.
+        writes: whether the card shows what the model writes.
+    """
 
     takes = frozenset({"text", "other"})
+
+    def __init__(self, measured: Measured | None = None, *, writes: bool = True) -> None:
+        self._measured, self._writes = measured, writes
+
+    def measure(self, checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
+        """As `Figures.measure`."""
+        assert self._measured is not None
+        return dict(self._measured(checkpoint, read_documents(evidence.text)))
 
     def sample(self, checkpoint: Checkpoint) -> dict[str, Any]:
         """Measure a model on the sample, on sentences of the project, and on what it writes."""
@@ -206,8 +234,8 @@ class TextFigures(Figures):
         return figures | self.written(checkpoint)
 
     def written(self, checkpoint: Checkpoint) -> dict[str, Any]:
-        """Return what a model writes."""
-        return {"continuations": stories.continuations(checkpoint)}
+        """Return what a model writes, if its card shows it."""
+        return {"continuations": stories.continuations(checkpoint)} if self._writes else {}
 
     def robustness(self, checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
         """As `Figures.robustness`."""
@@ -222,7 +250,7 @@ class TextFigures(Figures):
 
     def in_short(self, checkpoint: Checkpoint, documents: Sequence[str]) -> dict[str, float]:
         """Return the figures of a text that matter most."""
-        return {"bits_per_byte": stories.bits_per_byte(checkpoint, documents)["bits_per_byte"]}
+        return {"bits_per_byte": bits_per_byte(checkpoint, documents)["bits_per_byte"]}
 
 
 class StoriesFigures(TextFigures):
@@ -267,40 +295,10 @@ class FillFigures(TextFigures):
         return {name: figures[name] for name in names}
 
 
-class PositionsFigures(TextFigures):
-    """The figures of `positions`."""
-
-    def measure(self, checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
-        """As `Figures.measure`."""
-        return positions.evaluate(checkpoint, read_documents(evidence.text))
-
-    def written(self, checkpoint: Checkpoint) -> dict[str, Any]:
-        """As `TextFigures.written`: nothing."""
-        return {}
-
-
-class GptFigures(TextFigures):
-    """The figures of `gpt`: bits per byte."""
-
-    def measure(self, checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
-        """As `Figures.measure`."""
-        return dict(stories.bits_per_byte(checkpoint, read_documents(evidence.text)))
-
-
-class DistillFigures(TextFigures):
-    """The figures of `distill`."""
-
-    def measure(self, checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
-        """As `Figures.measure`."""
-        return preference.evaluate_student(checkpoint, read_documents(evidence.text))
-
-
-class RlhfFigures(TextFigures):
-    """The figures of `rlhf`."""
-
-    def measure(self, checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
-        """As `Figures.measure`."""
-        return preference.evaluate_preferred(checkpoint, read_documents(evidence.text))
+PositionsFigures = partial(TextFigures, positions.evaluate, writes=False)
+GptFigures = partial(TextFigures, bits_per_byte)
+DistillFigures = partial(TextFigures, preference.evaluate_student)
+RlhfFigures = partial(TextFigures, preference.evaluate_preferred)
 
 
 class TranslateFigures(Figures):

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from headlight.lab.training.batches import generator_of
+from headlight.lab.training.batches import generator_of, padded
 from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.corpus import CorpusError, lines, read_lines
 from headlight.model.tokenizer import MASK
@@ -136,13 +136,9 @@ def _blanks(checkpoint: Checkpoint, documents: Sequence[str]) -> list[Blank]:
 
 def _guesses(checkpoint: Checkpoint, blanks: Sequence[Blank]) -> Int[Tensor, "blank rank"]:
     """Return the five most probable tokens at each mask, the most probable first."""
-    lengths = torch.tensor([len(blank.ids) for blank in blanks])
-    ids = torch.zeros(len(blanks), int(lengths.max()), dtype=torch.long)
-    for row, blank in enumerate(blanks):
-        ids[row, : len(blank.ids)] = torch.tensor(blank.ids)
-    is_token = torch.arange(ids.shape[1]) < lengths[:, None]
-    device = checkpoint.device
+    rows = padded([blank.ids for blank in blanks], 0)
+    ids, is_token = (tensor.to(checkpoint.device) for tensor in rows)
     with torch.inference_mode():
-        logits: Tensor = checkpoint.model(ids.to(device), is_token=is_token.to(device)).logits.cpu()
+        logits: Tensor = checkpoint.model(ids, is_token=is_token).logits.cpu()
     places = torch.tensor([blank.place for blank in blanks])
     return logits[torch.arange(len(blanks)), places].topk(5).indices

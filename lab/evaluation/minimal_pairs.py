@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from headlight.lab.training.batches import padded
 from headlight.lab.training.losses import token_losses
 from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.corpus import read_members
@@ -91,10 +92,7 @@ def sentence_log_probabilities(
 
 def _row_scores(checkpoint: Checkpoint, rows: Sequence[Sequence[int]]) -> list[float]:
     # Padding is at the end of a row, where the causal mask hides it from the text.
-    longest = max(map(len, rows))
-    end = checkpoint.tokenizer.end_id
-    ids = torch.tensor([[*row, *[end] * (longest - len(row))] for row in rows])
-    is_text = torch.arange(longest) < torch.tensor([len(row) for row in rows])[:, None]
+    ids, is_text = padded(rows, checkpoint.tokenizer.end_id)
     ids = ids.to(checkpoint.device)
     with torch.inference_mode():
         losses = token_losses(checkpoint.model(ids[:, :-1]).logits, ids[:, 1:]).cpu()
@@ -120,15 +118,9 @@ def _pseudo_log_likelihoods(
     scores = [0.0] * len(sentences)
     for first in range(0, len(masked), batch_rows):
         rows, places, hidden, numbers = zip(*masked[first : first + batch_rows], strict=True)
-        lengths = torch.tensor([len(row) for row in rows])
-        padded = torch.nn.utils.rnn.pad_sequence(
-            [torch.tensor(row) for row in rows], batch_first=True, padding_value=mask
-        )
-        is_token = torch.arange(padded.shape[1]) < lengths[:, None]
+        ids, is_token = (tensor.to(checkpoint.device) for tensor in padded(rows, mask))
         with torch.inference_mode():
-            logits = checkpoint.model(
-                padded.to(checkpoint.device), is_token=is_token.to(checkpoint.device)
-            ).logits
+            logits = checkpoint.model(ids, is_token=is_token).logits
             log_probs = logits[torch.arange(len(rows)), list(places)].log_softmax(dim=-1).cpu()
         of_hidden = log_probs[torch.arange(len(rows)), list(hidden)].tolist()
         for number, score in zip(numbers, of_hidden, strict=True):

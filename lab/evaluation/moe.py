@@ -8,7 +8,7 @@ which it takes more.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,9 +16,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from headlight.lab.evaluation.text import whole_rows
 from headlight.lab.training.batches import prepend
 from headlight.model.checkpoint.checkpoint import Checkpoint
-from headlight.model.corpus import CorpusError, TokenStream
+from headlight.model.corpus import TokenStream
 from headlight.model.distributions import entropy
 from headlight.model.tokenizer import Tokenizer
 
@@ -72,17 +73,25 @@ def routing(
         raise ValueError(f"{checkpoint.id} is dense: it has no experts")
     chosen = torch.zeros(len(moe.layers), moe.n_experts)
     first = torch.zeros(len(moe.layers), tokenizer.vocab_size, moe.n_experts, dtype=torch.long)
-    for chunk in rows.split(batch_rows):
-        ids = prepend(tokenizer.start_id, chunk)
-        with torch.inference_mode(), checkpoint.model.capture([f"*{INDICES}"]) as captured:
-            checkpoint.model(ids.to(checkpoint.device))
-        for number, indices in enumerate(captured.values()):
-            chosen[number] += indices.flatten().bincount(minlength=moe.n_experts).cpu()
-            firsts = indices[..., :1].flatten(0, 1).cpu()
+    for ids, by_site in _routed(checkpoint, rows, batch_rows):
+        for number, indices in enumerate(by_site.values()):
+            chosen[number] += indices.flatten().bincount(minlength=moe.n_experts)
+            firsts = indices[..., :1].flatten(0, 1)
             first[number] += _crossed(ids.flatten(), firsts, first[number])
     shares = chosen / chosen.sum(dim=1, keepdim=True)
     decided = [_decided_by_token(counts) for counts in first]
     return dict(zip(moe.layers, map(Routing, shares, decided), strict=True))
+
+
+def _routed(
+    checkpoint: Checkpoint, rows: Int[Tensor, "row token"], batch_rows: int
+) -> Iterator[tuple[Int[Tensor, "part token"], dict[str, Int[Tensor, "part token top_k"]]]]:
+    """Yield parts of some rows, start token first, with the experts of each token by site."""
+    for part in rows.split(batch_rows):
+        ids = prepend(checkpoint.tokenizer.start_id, part)
+        with torch.inference_mode(), checkpoint.model.capture([f"*{INDICES}"]) as captured:
+            checkpoint.model(ids.to(checkpoint.device))
+        yield ids, {site: indices.cpu() for site, indices in captured.items()}
 
 
 def _decided_by_token(counts: Int[Tensor, "token expert"]) -> float:
@@ -174,15 +183,13 @@ def count_taken(checkpoint: Checkpoint, rows: Int[Tensor, "row token"]) -> dict[
     assert moe is not None
     kinds_of = TokenKinds.of(tokenizer)
     by_layer: dict[str, Taken] = {}
-    for chunk in rows.split(BATCH_ROWS):
-        ids = prepend(tokenizer.start_id, chunk)
-        with torch.inference_mode(), checkpoint.model.capture([f"*{INDICES}"]) as captured:
-            checkpoint.model(ids.to(checkpoint.device))
+    for ids, by_site in _routed(checkpoint, rows, BATCH_ROWS):
+        chunk = ids[:, 1:]
         kinds = kinds_of(ids[:, :-1], chunk).flatten()
-        for site, indices in captured.items():
+        for site, indices in by_site.items():
             layer = site.removesuffix(INDICES)
             before = by_layer.get(layer) or _nothing(tokenizer.vocab_size, moe.n_experts)
-            chosen = indices[:, 1:].flatten(0, 1).cpu()
+            chosen = indices[:, 1:].flatten(0, 1)
             by_layer[layer] = _more(before, chunk.flatten(), kinds, chosen)
     return by_layer
 
@@ -211,11 +218,8 @@ def _rows(
             f"{checkpoint.id} reads sentence pairs; its experts cannot be counted on a text"
         )
     ids = TokenStream.encode(documents, checkpoint.tokenizer).ids
-    length = config.max_tokens - 1
-    if len(ids) < length:
-        raise CorpusError(f"the corpus has {len(ids)} tokens; counting needs at least {length}")
-    rows = ids[: len(ids) // length * length].view(-1, length)
-    n_rows = max(1, min(len(rows), n_tokens // length))
+    rows = whole_rows(ids, config.max_tokens - 1)
+    n_rows = max(1, min(len(rows), n_tokens // rows.shape[1]))
     return rows[torch.arange(n_rows) * len(rows) // n_rows]
 
 

@@ -9,14 +9,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from headlight.lab.evaluation.stories import token_bits, whole_rows
+from headlight.lab.evaluation.text import attention, token_bits, whole_rows
 from headlight.lab.training.batches import prepend
 from headlight.lab.training.recipes.positions import PositionsConfig
 from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.corpus import TokenStream
 from headlight.model.embedding import TooManyPositions
 
-WEIGHTS = "decoder.layers.*.self_attention.weights"
 DISTANCES = (0, 1, 2, 4, 8, 16, 32, 64)
 BATCH_ROWS = 16
 REACH = 8
@@ -91,9 +90,9 @@ def _by_position(
 ) -> dict[str, float]:
     """Return the mean loss in bits of each quarter of the trained length, far beyond it."""
     length = REACH * trained
-    rows = _spread(ids[: len(ids) // length * length].view(-1, length), LONG_ROWS)
-    if not len(rows):
+    if len(ids) < length:
         return {}
+    rows = _spread(whole_rows(ids, length), LONG_ROWS)
     losses = _losses(checkpoint, rows)
     if losses is None:
         losses = _losses(checkpoint, rows[:, :trained])
@@ -117,14 +116,13 @@ def _by_distance(
     checkpoint: Checkpoint, rows: Int[Tensor, "row token"]
 ) -> dict[str, dict[str, float]]:
     """Average the attention weights at each distance before the query, per layer."""
-    ids = prepend(checkpoint.tokenizer.start_id, rows)[:, :-1].to(checkpoint.device)
-    with torch.inference_mode(), checkpoint.model.capture([WEIGHTS]) as captured:
-        checkpoint.model(ids)
+    ids = prepend(checkpoint.tokenizer.start_id, rows)[:, :-1]
+    by_layer, _ = attention(checkpoint, ids)
     return {
         f"layer_{number}": {
             f"distance_{distance}": weights.diagonal(-distance, dim1=-2, dim2=-1).mean().item()
             for distance in DISTANCES
             if distance < ids.shape[1]
         }
-        for number, weights in enumerate(captured.values())
+        for number, weights in enumerate(by_layer)
     }

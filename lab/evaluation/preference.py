@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from headlight.lab import lab_libraries
-from headlight.lab.evaluation.stories import bits_per_byte
+from headlight.lab.evaluation.text import attention, bits_per_byte
 from headlight.lab.training.batches import generator_of, prepend
 from headlight.lab.training.preference import (
     N_ANSWER,
@@ -34,7 +34,6 @@ from headlight.model.checkpoint.loading import find_model, load_checkpoint
 from headlight.model.corpus import TokenStream
 from headlight.model.generation.continuations import Continuations, sample_continuations
 
-WEIGHTS = "decoder.layers.*.self_attention.weights"
 MATCHING_ROWS, MATCHING_TOKENS = 24, 64
 N_PROMPTS, N_SHOWN = 128, 4
 BINS = 10
@@ -77,7 +76,8 @@ def compare(first: Checkpoint, second: Checkpoint, documents: Sequence[str]) -> 
     if first.tokenizer.to_json() != second.tokenizer.to_json():
         raise ValueError(f"{first.id} and {second.id} have different tokenizers")
     rows = _rows(documents, first)
-    logits, maps = zip(*(_read(checkpoint, rows) for checkpoint in (first, second)), strict=True)
+    weights, logits = zip(*(attention(each, rows) for each in (first, second)), strict=True)
+    maps = ([*of_model.transpose(0, 1).flatten(1, 2).numpy()] for of_model in weights)
     return {
         "id": second.id,
         "next_token": _distance(*logits),
@@ -90,16 +90,6 @@ def _rows(documents: Sequence[str], checkpoint: Checkpoint) -> Int[Tensor, "row 
     starts = stream.row_starts(MATCHING_TOKENS)[:MATCHING_ROWS]
     rows = stream.ids[starts[:, None] + torch.arange(MATCHING_TOKENS)]
     return prepend(checkpoint.tokenizer.start_id, rows)[:, :-1]
-
-
-def _read(
-    checkpoint: Checkpoint, rows: Int[Tensor, "row token"]
-) -> tuple[Float[Tensor, "row token vocab"], list[Maps]]:
-    model = checkpoint.model
-    with torch.inference_mode(), model.capture([WEIGHTS]) as captured:
-        logits = model(rows.to(checkpoint.device)).logits.cpu()
-    by_row = torch.cat([weights.cpu() for weights in captured.values()], dim=1)
-    return logits, [maps.numpy() for maps in by_row]
 
 
 def _distance(

@@ -7,9 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from jaxtyping import Float
-from torch import Tensor
-
+from headlight.lab.evaluation.text import best_head
 from headlight.model.arithmetic import Marking, Problem, split
 from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.profiles.digits import (
@@ -161,11 +159,6 @@ def digit_heads(checkpoint: Checkpoint, problems: Sequence[Problem]) -> dict[str
         ``evenly``, the weight they would have if all earlier tokens had the same.
     """
     return {
-        role: _best(weights) | {"evenly": evenly}
+        role: best_head(weights)._asdict() | {"evenly": evenly}
         for role, (weights, evenly) in digit_weights(checkpoint, problems).items()
     }
-
-
-def _best(weights: Float[Tensor, "layer head"]) -> dict[str, Any]:
-    layer, head = divmod(int(weights.argmax()), weights.shape[1])
-    return {"layer": layer, "head": head, "weight": float(weights[layer, head])}

@@ -14,7 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headlight.lab.evaluation import fill
-from headlight.lab.evaluation.stories import bits_per_byte, token_bits, whole_rows
+from headlight.lab.evaluation.text import bits_per_byte, token_bits, whole_rows
 from headlight.lab.evaluation.translate import NAMES
 from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.corpus import CorpusError, TokenStream, lines
@@ -151,8 +151,8 @@ def _by_position(checkpoint: Checkpoint, documents: Sequence[str]) -> dict[str, 
     rows = whole_rows(ids, length)
     losses = torch.cat([token_bits(checkpoint, part) for part in rows.split(16)]).mean(dim=0)
     return {
-        _span(first, length): losses[first - 1 : until].mean().item()
-        for first, until in _spans(length)
+        name: losses[first - 1 : until].mean().item()
+        for name, (first, until) in _spans(length).items()
     }
 
 
@@ -162,26 +162,23 @@ def _by_paragraph(checkpoint: Checkpoint, documents: Sequence[str]) -> dict[str,
     sizes = [len(ids) for ids in checkpoint.tokenizer.encode_ids(paragraphs)]
     limit = checkpoint.config.max_tokens
     accuracies = {}
-    for first, until in _spans(limit):
+    for name, (first, until) in _spans(limit).items():
         part = [
             paragraph
             for paragraph, size in zip(paragraphs, sizes, strict=True)
             if first <= size <= until
         ]
         if part:
-            accuracies[_span(first, limit)] = _accuracy(checkpoint, part, 0)
+            accuracies[name] = _accuracy(checkpoint, part, 0)
     return accuracies
 
 
-def _spans(length: int) -> list[tuple[int, int]]:
-    """Return the first and the last position of each group of `SPANS`."""
+def _spans(length: int) -> dict[str, tuple[int, int]]:
+    """Return the first and the last position of each group of `SPANS`, by its name."""
     begins = [begin for begin in SPANS if begin <= length]
-    return list(zip(begins, [*(begin - 1 for begin in begins[1:]), length], strict=True))
-
-
-def _span(first: int, length: int) -> str:
-    last = dict(_spans(length))[first]
-    return f"{first}_to_{last}_tokens"
+    ends = [*(begin - 1 for begin in begins[1:]), length]
+    spans = list(zip(begins, ends, strict=True))
+    return {f"{first}_to_{last}_tokens": (first, last) for first, last in spans}
 
 
 def names_twice(checkpoint: Checkpoint) -> dict[str, dict[str, float]]:

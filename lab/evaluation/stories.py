@@ -5,26 +5,30 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
 from headlight.lab.evaluation.minimal_pairs import MinimalPair, pair_figures
 from headlight.lab.evaluation.moe import load_entropy, routing
+from headlight.lab.evaluation.text import (
+    HeadScore,
+    attention,
+    best_head,
+    bits_per_byte,
+    whole_rows,
+)
 from headlight.lab.training.batches import prepend
-from headlight.lab.training.losses import token_losses
 from headlight.model.checkpoint.checkpoint import Checkpoint
-from headlight.model.corpus import CorpusError, TokenStream, read_lines
+from headlight.model.corpus import TokenStream, read_lines
 from headlight.model.generation.sampling import Sampling, generate
 from headlight.model.tokenizer import Tokenizer
 
 HEAD_ROWS = 32
-WEIGHTS = "decoder.layers.*.self_attention.weights"
 OPENINGS = Path(__file__).with_name("gold") / "openings.txt"
 PAGE_SAMPLING = Sampling(temperature=0.8, top_p=0.9)
 """The settings that the page's Generate begins with.
@@ -70,13 +74,13 @@ def evaluate(
     words = word_tokens(checkpoint.tokenizer)
     figures: dict[str, Any] = {
         **bits_per_byte(checkpoint, documents),
-        "previous_token_head": _named(previous_token_head(checkpoint, rows[:HEAD_ROWS])),
-        "induction_head": _named(induction),
+        "previous_token_head": previous_token_head(checkpoint, rows[:HEAD_ROWS])._asdict(),
+        "induction_head": induction._asdict(),
         "copy_accuracy": copying,
     }
     if words:
         of_words, copying_words = induction_head(checkpoint, drawn_from=words)
-        figures["induction_head_on_words"] = _named(of_words)
+        figures["induction_head_on_words"] = of_words._asdict()
         figures["copy_accuracy_on_words"] = copying_words
     if checkpoint.config.moe is not None:
         by_layer = {f"layer_{n}": layer for n, layer in routing(checkpoint, rows).items()}
@@ -179,91 +183,13 @@ def _words(text: str) -> list[str]:
     return [word.lower() for word in LETTERS.findall(text)]
 
 
-def whole_rows(ids: Int[Tensor, " all"], length: int) -> Int[Tensor, "row token"]:
-    """Cut a text into rows of so many tokens, and leave out the rest.
-
-    Raises:
-        CorpusError: the text is shorter than one row.
-    """
-    if len(ids) < length:
-        raise CorpusError(f"the text has {len(ids)} tokens; evaluation needs at least {length}")
-    return ids[: len(ids) // length * length].view(-1, length)
-
-
-def token_bits(checkpoint: Checkpoint, ids: Int[Tensor, "row token"]) -> Float[Tensor, "row token"]:
-    """Compute the loss of each token of some rows in bits; the start token is put before each."""
-    rows = prepend(checkpoint.tokenizer.start_id, ids).to(checkpoint.device)
-    with torch.inference_mode():
-        losses = token_losses(checkpoint.model(rows[:, :-1]).logits, rows[:, 1:])
-    return losses.cpu() / math.log(2)
-
-
-def _named(score: HeadScore) -> dict[str, int | float]:
-    return {"layer": score.layer, "head": score.head, "weight": score.weight}
-
-
-def bits_per_byte(
-    checkpoint: Checkpoint, documents: Sequence[str], *, batch_rows: int = 16
-) -> dict[str, float]:
-    """Measure compression in bits per byte of unseen text; every token is predicted once.
-
-    Unlike perplexity per token, bits per byte do not depend on the tokenizer, so models can be
-    compared. The window is the model's whole context and slides by half of it, so that a token
-    has at least half a context before it, except at the beginning. The end token of each document
-    counts towards the bits; its separator line does not count towards the bytes.
-
-    Returns:
-        ``bits_per_byte``, ``bits_per_token``, ``tokens`` and ``bytes``.
-    """
-    tokenizer = checkpoint.tokenizer
-    ids = TokenStream.encode(documents, tokenizer).ids
-    length = checkpoint.config.max_tokens
-    bits = 0.0
-    for rows, is_new in _windows(ids, length, batch_rows):
-        rows = prepend(tokenizer.start_id, rows).to(checkpoint.device)
-        with torch.inference_mode():
-            losses = token_losses(checkpoint.model(rows[:, :-1]).logits, rows[:, 1:])
-        bits += losses.cpu()[is_new].sum().item() / math.log(2)
-    n_bytes = sum(len(document.encode()) for document in documents)
-    return {
-        "bits_per_byte": bits / n_bytes,
-        "bits_per_token": bits / len(ids),
-        "tokens": len(ids),
-        "bytes": n_bytes,
-    }
-
-
-def _windows(
-    ids: Int[Tensor, " token"], length: int, batch_rows: int
-) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield batches of windows, and a mask of the tokens that no earlier window has predicted."""
-    length = min(length, len(ids))
-    stride = max(1, length // 2)
-    starts = [*range(0, len(ids) - length, stride), len(ids) - length]
-    predicted = [0] + [start + length for start in starts[:-1]]
-    for first in range(0, len(starts), batch_rows):
-        chunk = torch.tensor(starts[first : first + batch_rows])[:, None]
-        places = chunk + torch.arange(length)
-        until = torch.tensor(predicted[first : first + batch_rows])[:, None]
-        yield ids[places], places >= until
-
-
-@dataclass(frozen=True)
-class HeadScore:
-    """A head and its mean attention weight, in [0, 1], on the keys that define its function."""
-
-    layer: int
-    head: int
-    weight: float
-
-
 def previous_token_head(checkpoint: Checkpoint, rows: Int[Tensor, "row token"]) -> HeadScore:
     """Find the head with the greatest mean weight on the previous token.
 
     The first token of a row, which has only the start token before it, does not count.
     """
-    weights, _ = _read(checkpoint, rows)
-    return _best(weights.diagonal(offset=-1, dim1=-2, dim2=-1)[..., 1:].mean(dim=(1, 3)))
+    weights, _ = attention(checkpoint, prepend(checkpoint.tokenizer.start_id, rows))
+    return best_head(weights.diagonal(offset=-1, dim1=-2, dim2=-1)[..., 1:].mean(dim=(1, 3)))
 
 
 def word_tokens(tokenizer: Tokenizer) -> list[int]:
@@ -309,24 +235,10 @@ def induction_head(
     ordinary = torch.tensor([token for token in vocabulary if token not in special])
     drawn = torch.randint(len(ordinary), (n_rows, segment), generator=generator)
     rows = ordinary[drawn].repeat(1, 2)
-    weights, logits = _read(checkpoint, rows)
+    weights, logits = attention(checkpoint, prepend(checkpoint.tokenizer.start_id, rows))
     # In the repetition, position p (the start token is position 0) holds the token of p − segment;
     # the one after that is at p − segment + 1.
     stripe = weights.diagonal(offset=1 - segment, dim1=-2, dim2=-1)[..., 2:]
     predicted = logits[:, segment + 1 : -1].argmax(dim=-1)
     accuracy = (predicted == rows[:, segment + 1 :]).float().mean().item()
-    return _best(stripe.mean(dim=(1, 3))), accuracy
-
-
-def _read(
-    checkpoint: Checkpoint, rows: Int[Tensor, "row token"]
-) -> tuple[Float[Tensor, "layer row head query key"], Float[Tensor, "row query vocab"]]:
-    ids = prepend(checkpoint.tokenizer.start_id, rows).to(checkpoint.device)
-    with torch.inference_mode(), checkpoint.model.capture([WEIGHTS]) as captured:
-        logits = checkpoint.model(ids).logits
-    return torch.stack(list(captured.values())).cpu(), logits.cpu()
-
-
-def _best(scores: Float[Tensor, "layer head"]) -> HeadScore:
-    layer, head = divmod(int(scores.argmax()), scores.shape[1])
-    return HeadScore(layer, head, float(scores[layer, head]))
+    return best_head(stripe.mean(dim=(1, 3))), accuracy

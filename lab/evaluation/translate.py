@@ -20,12 +20,10 @@ from headlight.lab.evaluation.ibm_models import (
 )
 from headlight.lab.evaluation.word_alignment import (
     Aligner,
-    AlignmentScore,
     GoldPair,
     aligner,
     alignment_error_rate,
-    best_head,
-    best_layer,
+    best_aligners,
     read_gold,
     short_pairs,
 )
@@ -143,10 +141,10 @@ def ibm_figures(
     for name, links_of in IBM_MODELS.items():
         links = links_of(learned, [*gold, *literary])
         of_gold = alignment_error_rate(links[: len(gold)], gold)
-        figures["ibm_models"][name] = _named(of_gold)
+        figures["ibm_models"][name] = of_gold._asdict()
         if literary:
             again = alignment_error_rate(links[len(gold) :], literary)
-            figures.setdefault("ibm_models_literary", {})[name] = _named(again)
+            figures.setdefault("ibm_models_literary", {})[name] = again._asdict()
     return figures
 
 
@@ -154,7 +152,7 @@ def alignment_figures(
     checkpoint: Checkpoint, gold: Sequence[GoldPair], literary: Sequence[GoldPair]
 ) -> dict[str, Any]:
     """Score the best head and the best layer on the gold; score the same two on a second gold."""
-    head, layer = best_head(checkpoint, gold), best_layer(checkpoint, gold)
+    head, layer = best_aligners(checkpoint, gold)
     figures = {"alignment": {"pairs": len(gold), "head": _placed(head), "layer": _placed(layer)}}
     if literary:
         figures["alignment_literary"] = {
@@ -173,15 +171,7 @@ def _placed(chosen: Aligner) -> dict[str, Any]:
     place = {"layer": chosen.layer, "head": chosen.head, "shift": chosen.shift}
     if chosen.head is None:
         del place["head"]
-    return place | _named(chosen.score)
-
-
-def _named(score: AlignmentScore) -> dict[str, float]:
-    return {
-        "error_rate": score.error_rate,
-        "precision": score.precision,
-        "recall": score.recall,
-    }
+    return place | chosen.score._asdict()
 
 
 def bleu(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -167,8 +168,7 @@ def read_gold(path: Path) -> list[GoldPair]:
 
 def _read_pair(line: str, path: Path, number: int) -> GoldPair:
     try:
-        record = json.loads(line)
-        return _joined_pair(record) if "en" in record else _raw_pair(record)
+        return _pair_of(json.loads(line))
     except KeyError as error:
         raise CorpusError(
             f"{path}, line {number} is not an aligned pair: it lacks {error}"
@@ -177,27 +177,18 @@ def _read_pair(line: str, path: Path, number: int) -> GoldPair:
         raise CorpusError(f"{path}, line {number} is not an aligned pair: {error}") from error
 
 
-def _raw_pair(record: dict[str, Any]) -> GoldPair:
+def _pair_of(record: dict[str, Any]) -> GoldPair:
+    is_joined = "en" in record
+    names = ("en", "fr") if is_joined else ("english_words", "french_words")
+    english_words, french_words = (_words(record[name]) for name in names)
+    sure, possible = _links(record["sure"]), _links(record["possible"])
     return GoldPair(
-        english=record["english"],
-        french=record["french"],
-        english_words=_words(record["english_words"]),
-        french_words=_words(record["french_words"]),
-        sure=_links(record["sure"]),
-        possible=_links(record["possible"]),
-    )
-
-
-def _joined_pair(record: dict[str, Any]) -> GoldPair:
-    english_words, french_words = _words(record["en"]), _words(record["fr"])
-    sure = _links(record["sure"])
-    return GoldPair(
-        english=" ".join(english_words),
-        french=" ".join(french_words),
+        english=" ".join(english_words) if is_joined else record["english"],
+        french=" ".join(french_words) if is_joined else record["french"],
         english_words=english_words,
         french_words=french_words,
         sure=sure,
-        possible=sure | _links(record["possible"]),
+        possible=sure | possible if is_joined else possible,
     )
 
 
@@ -249,28 +240,23 @@ class _Read:
     weights: Float[np.ndarray, "layer head query key"]
 
 
-def best_head(checkpoint: Checkpoint, gold: Sequence[GoldPair]) -> Aligner:
-    """Find the head with the lowest error rate on the gold, with its own targets as input."""
+def best_aligners(checkpoint: Checkpoint, gold: Sequence[GoldPair]) -> tuple[Aligner, Aligner]:
+    """Find the head, and the mean of a layer's heads, with the lowest error rate on the gold.
+
+    The decoder reads the gold's own targets.
+    """
     reads = _read_all(checkpoint, gold)
     n_layers, n_heads = reads[0].weights.shape[:2]
-    aligners = [
-        aligner(checkpoint, gold, layer=layer, head=head, shift=shift, reads=reads)
-        for layer in range(n_layers)
-        for head in range(n_heads)
-        for shift in (0, 1)
-    ]
-    return min(aligners, key=lambda candidate: candidate.score.error_rate)
 
+    def best(heads: Sequence[int | None]) -> Aligner:
+        places = product(range(n_layers), heads, (0, 1))
+        aligners = [
+            aligner(checkpoint, gold, layer=layer, head=head, shift=shift, reads=reads)
+            for layer, head, shift in places
+        ]
+        return min(aligners, key=lambda candidate: candidate.score.error_rate)
 
-def best_layer(checkpoint: Checkpoint, gold: Sequence[GoldPair]) -> Aligner:
-    """Find the layer whose mean over its heads has the lowest error rate on the gold."""
-    reads = _read_all(checkpoint, gold)
-    aligners = [
-        aligner(checkpoint, gold, layer=layer, head=None, shift=shift, reads=reads)
-        for layer in range(len(reads[0].weights))
-        for shift in (0, 1)
-    ]
-    return min(aligners, key=lambda candidate: candidate.score.error_rate)
+    return best(range(n_heads)), best([None])
 
 
 def aligner(

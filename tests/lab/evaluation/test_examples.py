@@ -72,7 +72,7 @@ def test_a_head_looks_at_both_nouns_alike_from_the_pronoun_and_the_words_next_to
     )
     assert holds(figures["nouns"])
     assert not holds(figures["antecedent"])
-    on = examples.next_to_query(stories, head, examples.antecedent_sentences())
+    on = examples.next_to_query(examples.Claim(stories, head), examples.antecedent_sentences())
     sums = {name: sum(weights) for name, weights in on.items()}
     assert figures["nouns"]["score"] == pytest.approx(np.mean([*sums.values()]))
     assert sums["word_after"] > sums["query"] / 2, "the pronoun is not what makes it look"

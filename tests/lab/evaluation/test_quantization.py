@@ -6,7 +6,7 @@ import pytest
 
 from headlight.lab.evaluation.figures import Evidence, measure_bits
 from headlight.lab.evaluation.quantization import evaluate
-from headlight.lab.evaluation.stories import bits_per_byte
+from headlight.lab.evaluation.text import bits_per_byte
 from headlight.model.arithmetic import split
 from headlight.model.checkpoint.card import read_card
 from headlight.model.checkpoint.loading import ZOO, load, save

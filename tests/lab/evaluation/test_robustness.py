@@ -13,7 +13,7 @@ from headlight.lab.evaluation.robustness import (
     robustness,
     typographic,
 )
-from headlight.lab.evaluation.stories import bits_per_byte
+from headlight.lab.evaluation.text import bits_per_byte
 from headlight.model.corpus import TokenStream
 
 PLAIN = ["the quick brown fox jumps over the lazy dog again\n" * 12]

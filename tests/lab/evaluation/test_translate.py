@@ -28,7 +28,7 @@ from headlight.lab.evaluation.translate import (
 from headlight.lab.evaluation.word_alignment import (
     aligner,
     alignment_error_rate,
-    best_head,
+    best_aligners,
     read_gold,
     short_pairs,
 )
@@ -65,7 +65,7 @@ def test_pairs_alone_give_bleu_and_alignment(translator, small_gold):
     alignment = figures["alignment"]
     assert alignment["pairs"] == 4
     assert set(alignment["layer"]) == {"layer", "shift", "error_rate", "precision", "recall"}
-    best = best_head(translator, small_gold)
+    best, _ = best_aligners(translator, small_gold)
     assert alignment["head"] == {
         "layer": best.layer,
         "head": best.head,
