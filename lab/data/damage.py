@@ -8,46 +8,13 @@ that both slight and severe damage occur.
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Callable
+from pathlib import Path
 from random import Random
 
-BOILERPLATE = (
-    "Home | About us | Contact | Privacy policy | Terms of use",
-    "Copyright © 2019-2024. All rights reserved.",
-    "Click here to subscribe to our newsletter!",
-    "Share on Facebook Share on Twitter Pin it",
-    "We use cookies to improve your experience. Accept all Reject all",
-    "Posted on 12/03/2018 at 09:41 by admin | 0 comments | Leave a reply",
-    "SKU: 00482-B In stock: 14 Price: $19.99 Add to cart",
-    "Page 3 of 17 « Previous Next »",
-    "Tags: books, children, story, free, download, pdf",
-    "Log in or register to read the full article.",
-    "Related posts: Top 10 tips (2020) | Best offers | Sitemap",
-    "Loading… Please enable JavaScript in your browser.",
-)
-"""Lines of web pages that are not part of their text."""
-
-# Letters that scanned type confuses.
-_CONFUSED = {
-    "e": "co",
-    "o": "0c",
-    "l": "1I|",
-    "i": "1l!",
-    "h": "bli",
-    "m": ["rn", "nn"],
-    "w": ["vv"],
-    "n": "ur",
-    "u": "n",
-    "a": "u4",
-    "s": "58",
-    "t": "lf",
-    "c": "e(",
-    "d": ["cl"],
-    "r": "t",
-    "f": "t",
-    "g": "q9",
-    "b": "6h",
-}
+_PARTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+BOILERPLATE, _CONFUSED, _TAGS = _PARTS["boilerplate"], _PARTS["confused"], _PARTS["tags"].split()
 _SENTENCE = re.compile(r"[^.!?]+[.!?]+[\"')\]]*\s*|[^.!?]+$")
 
 
@@ -114,7 +81,6 @@ _TYPOGRAPHIC = (
     (re.compile(r"--"), "—"),
     (re.compile(r"\b([Cc])afe\b"), r"\1afé"),
 )
-_TAGS = ("p", "i", "b", "span", "div", "br", "em", "strong", "a", "td", "li")
 _ENTITIES = (("&", "&amp;"), ('"', "&quot;"), ("'", "&#39;"), ("--", "&mdash;"), ("  ", "&nbsp; "))
 
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Collection
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float
@@ -138,27 +140,18 @@ def _log_rate(pattern: re.Pattern[str]) -> Callable[[Text], float]:
     return measure
 
 
-# The most frequent function words of English (Gopher asks for two of the first eight).
-_FREQUENT = "the be to of and that have with a in it he was his you as for had she her on at is"
-_STOP_WORDS = frozenset([*_FREQUENT.split(), "said", "they", "him", "i", "but", "not", "all", "so"])
-_MORE_SMALL_WORDS = (
+_WORDS = {
+    kind: frozenset(words.split())
+    for kind, words in tomllib.loads(
+        Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
+    ).items()
+}
+_STOP_WORDS, _COMPOUNDS = _WORDS["frequent"], _WORDS["compounds"]
+_SMALL_WORDS = (
     "are were this from or by my me we if then there what when up out them no who will would do "
     "did into could your their its an like just now down how than which has been more about"
 )
-_SMALL_WORDS = {word for word in _STOP_WORDS if len(word) > 1} | set(_MORE_SMALL_WORDS.split())
-# They look like a small word and another one.
-_COMPOUND_WORDS = (
-    "actor afternoon another anybody anyhow anymore anyone anything became because become "
-    "becoming before began begin behave behind behold believe belong beloved below beside besides "
-    "cannot downhill downstairs downward everybody everyone everything father forever forget "
-    "forgetting forgive forgot forgotten forward handsome heron herself himself however indeed "
-    "indoors inlet inside instead intend into invite island itself lookout maybe myself nearby "
-    "nobody nothing notice nowhere often onto outdoor outdoors outside rather sailor shell "
-    "somebody somehow someone something sometime sometimes somewhat somewhere themselves there "
-    "thereby throughout today together tonight toward towards until uphill upon upright upset "
-    "upside upstairs upward upwards whatever whenever whereas whoever within without"
-)
-_COMPOUNDS = frozenset(_COMPOUND_WORDS.split())
+_SMALL_WORDS = {word for word in _STOP_WORDS if len(word) > 1} | _WORDS["small"]
 
 
 def _joined_words(text: Text) -> float:

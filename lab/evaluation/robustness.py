@@ -15,7 +15,7 @@ from torch import Tensor
 
 from headlight.lab.evaluation import fill
 from headlight.lab.evaluation.text import bits_per_byte, token_bits, whole_rows
-from headlight.lab.evaluation.translate import NAMES
+from headlight.lab.evaluation.translate import KNOWN_NAMES, NAMES, TWICE
 from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.corpus import CorpusError, TokenStream, lines
 from headlight.model.trace import Token
@@ -27,23 +27,6 @@ N_BLANKS = 500
 SPANS = (1, 17, 65)
 """The first token of each group of positions, or the least length of each group of paragraphs."""
 
-KNOWN_NAMES = (
-    "Alice",
-    "Anna",
-    "Bert",
-    "Charles",
-    "Emily",
-    "Harry",
-    "Jack",
-    "James",
-    "Lucy",
-    "Mary",
-)
-TWICE = (
-    "There was once a child called {}. One morning the others came to the door and called for {}.",
-    "My brother's name is {}, and everybody in the village knows {}.",
-    'The old woman looked at {} and smiled. "Come in," she said. And in went {}.',
-)
 OPENING = re.compile(r'(?<!\S)"')
 
 

@@ -6,6 +6,7 @@ Visitors type other forms of a sentence, names that no corpus has, and long sent
 from __future__ import annotations
 
 import re
+import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -52,31 +53,10 @@ FORMS: Mapping[str, Callable[[str], str]] = MappingProxyType(
         "typographic": lambda text: text.replace("'", "\u2019").replace("...", "\u2026"),
     }
 )
-# ruff: noqa: SIM905 - a line of words is easier to read and change than a list of strings
-# Names of several languages; `unseen_names` drops those that a corpus has after all.
-NAMES = (
-    "Ahmed Aaliyah Anjali Birgit Bogdan Camila Chiara Cormac Dmitri Emeka Farid Giulia "
-    "Gustavo Haruki Imani Ingrid Jovana Katarzyna Kofi Kwame Leila Marek Mateus Mehmet Nasrin "
-    "Ngozi Oluwaseun Pavel Priya Rajesh Rashid Samira Siobhan Svetlana Tariq Thandiwe Tomasz "
-    "Vikram Zainab Zeynep"
-).split()
-# Names that begin like a French word, which a model may translate or elide.
-FRENCH_LIKE_NAMES = (
-    "Desta Dunja Dusan Elleke Enver Estefan Lamar Latoya Lesedi Monika Onur Ousmane Parvati "
-    "Pasquale Quentin Sanjay Sonja Surya Toutai Unai"
-).split()
-TEMPLATES = (
-    "My name is {}.",
-    "{} is my brother.",
-    "Do you know {}?",
-    "I saw {} yesterday.",
-    "This is {}'s house.",
-    "{} lives in Paris.",
-    "I think that {} is right.",
-    "Where is {}?",
-    "Tell {} the truth.",
-    "{} and I are friends.",
-)
+_NAMES = tomllib.loads(Path(__file__).with_name("names.toml").read_text(encoding="utf-8"))
+NAMES, FRENCH_LIKE_NAMES = _NAMES["rare"].split(), _NAMES["french_like"].split()
+TEMPLATES = _NAMES["templates"]
+KNOWN_NAMES, TWICE = _NAMES["known"].split(), _NAMES["twice"]
 IBM_MODELS = MappingProxyType(
     {"model_1": ibm_model_1_links, "model_2": ibm_model_2_links, "diagonal": diagonal_links}
 )

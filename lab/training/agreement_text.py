@@ -28,6 +28,7 @@ import argparse
 import random
 import re
 import sys
+import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
@@ -37,100 +38,17 @@ from zlib import crc32
 
 from headlight.model.corpus import read_documents
 
-# ruff: noqa: SIM905 - a line of words is easier to read and change than a list of strings
-LIVING = (
-    "cat cow lamb goat duck hen bear frog mouse:mice child:children man:men "
-    "woman:women lady:ladies baby:babies farmer teacher sailor soldier brother sister cousin "
-    "friend neighbour giant prince doctor painter stranger visitor wolf:wolves fox:foxes lion "
-    "tiger monkey elephant pig sheep:sheep puppy:puppies kitten chicken swallow robin crow owl "
-    "eagle swan bee spider ant butterfly:butterflies snake fish:fish squirrel donkey pony:ponies "
-    "camel beetle fairy:fairies witch:witches dwarf:dwarfs queen princess:princesses knight lord "
-    "servant cook maid nurse guard shepherd hunter miller baker tailor captain pirate beggar thief:"
-    "thieves judge clerk student scholar pupil uncle aunt mother father daughter son grandmother "
-    "boatman:boatmen fisherman:fishermen widow orphan hero:heroes minister merchant traveller guest"
-)
-THINGS = (
-    "picture box:boxes basket book letter apple cherry:cherries leaf:leaves stone river hill "
-    "bridge road lamp chair table window door ship wagon wheel bell key button ribbon shoe "
-    "coat hat plate cloud star storm field nest egg feather "
-    "toy doll drum bed blanket pillow candle mirror clock ladder bucket broom rope sword crown "
-    "ring purse penny:pennies coin bag trunk chest drawer shelf:shelves knife:knives fork bowl "
-    "pot kettle oven stove chimney roof wall gate tower castle church:churches school shop cottage "
-    "hut cabin tent city:cities town street path wood forest mountain valley island lake "
-    "pond brook beach:beaches rock cave hole bush:bushes branch:branches root rose lily:lilies "
-    "berry:berries nut pear plum cake pie loaf:loaves song story:stories word voice sound smell "
-    "colour idea question answer secret promise dream rule lesson machine engine train cart "
-    "carriage sail flag cannon gun bow arrow nail hammer cabinet carpet curtain"
-)
-PREPOSITIONS = (
-    "near behind with beside by under above around against among before past "
-    "next_to in_front_of not_far_from on_the_left_of close_to along_with together_with "
-    "in in on on at of of of over inside outside beneath across along after opposite through "
-    "to for about like upon within on_top_of at_the_foot_of in_the_middle_of on_the_way_to "
-    "on_the_other_side_of far_away_from belonging_to as_well_as"
-).split()
-RARE_PREPOSITIONS = (
-    "round down up off onto amid amongst despite during except concerning regarding throughout "
-    "unlike versus aboard astride atop bar circa considering failing following given including "
-    "minus notwithstanding outwith pending per plus save since than till times touching until via "
-    "worth out_of instead_of because_of ahead_of apart_from aside_from away_with due_to "
-    "owing_to thanks_to prior_to as_for but_for except_for save_for up_to out_towards down_by "
-    "over_by up_in down_in out_on over_against in_spite_of in_place_of in_search_of in_need_of "
-    "in_charge_of in_favour_of by_means_of for_the_sake_of for_want_of in_honour_of in_care_of "
-    "in_line_with in_league_with in_love_with at_odds_with in_touch_with at_home_with "
-    "next_door_to in_addition_to with_regard_to in_answer_to half_way_to close_by nearest"
-).split()
-AT = "in on at by near under over behind inside outside above".split()
-PLACES = (
-    "side end top bottom middle back front corner heart head foot shore roof mouth neck door gate "
-    "tail height length shadow light care name house company hands arms eyes"
-).split()
-OF_LIVING = "sitting_near standing_by playing_with waiting_for running_after looking_at talking_to"
-OF_THINGS = "lying_near given_to made_by hidden_under sold_by brought_by found_in standing_by"
-ADJECTIVES = (
-    "old little big young new small great pretty poor red white strange tall quiet "
-    "black brown green golden silver wooden broken lovely clever tired hungry happy bright dark"
-).split()
-ANY_NUMBER = "the the the the the the the my his her our their your Tom's mother's".split()
-ONE = "a this that one every each another".split()
-SEVERAL = "these those two three some many all_the several both_the".split()
+WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+LIVING, THINGS = WORDS["living"], WORDS["things"]
+LISTED = {name: words.split() for name, words in WORDS.items() if isinstance(words, str)}
+PREPOSITIONS, RARE_PREPOSITIONS = LISTED["prepositions"], LISTED["rare_prepositions"]
+AT, PLACES = LISTED["at"], LISTED["places"]
 VERBS = (
     *[("was", "were")] * 7,
     *[("is", "are")] * 3,
     ("has been", "have been"),
     ("has", "have"),
 )
-LIVING_STATES = (
-    "very happy;very old;very sad;gone;still there;not to be seen;ready at last;very quiet;"
-    "from another country;known to the whole village;the first thing that she saw;very tired;"
-    "in the way;lost for three days;wet with rain;waiting;sleeping;asleep;hungry;safe;glad of it"
-).split(";")
-THING_STATES = (
-    "very old;quite new;gone;still there;too small;too big;covered with snow;"
-    "white in the moonlight;so pretty that everybody looked;not to be seen;"
-    "known to the whole village;very small;the first thing that she saw;as good as ever;"
-    "in the way;lost;warm in the sun;nice to look at;just as he remembered;wet with rain;"
-    "broken;clean at last"
-).split(";")
-POSSESSIONS = "no name;a long way to go;something to say;many friends;a place of honour".split(";")
-LIVING_ACTIONS = {
-    "look:looks": "very tired;happy;at the sky;back",
-    "stand:stands": "in the rain;there all day;alone",
-    "seem:seems": "strange;happy;to wait;to know us",
-    "come:comes": "from the city;back in spring;first;too late",
-    "go:goes": "home at night;to the market;away;with us",
-    "want:wants": "something to eat;a little more time;to go in;nothing",
-    "sing:sings": "every morning;a song;softly",
-}
-THING_ACTIONS = {
-    "look:looks": "old;beautiful;the same every day;very small from here",
-    "fall:falls": "down;into the water;behind",
-    "stand:stands": "in the rain;there all day;near the wall",
-    "belong:belongs": "to my uncle;to nobody;here;to the school",
-    "make:makes": "no noise;a long shadow;us laugh;her think of home",
-    "need:needs": "a new coat of paint;care;some light;more room",
-}
-RELATIVE = "saw liked loved followed found knew heard passed watched met called helped".split()
 SHARE = 0.17
 TEST_SHARE = 6
 END = "<|endofbook|>"
@@ -141,11 +59,8 @@ A_NOUN = re.compile(
     r"(?:[.,;:!?]| (?:is|was|had|has|in|on|at|of|with|by|and|who|that)\b)"
 )
 NOUNS = re.compile(r"\b(?:the|these|those|two|three|many|some|my|his|her|their|our) ([a-z]{3,}s)\b")
-MEASURED = [
-    (noun, f"{noun}s")
-    for noun in "boy girl dog king bird tree house flower horse rabbit goose boat village".split()
-]
-"""Nouns that the measurement of agreement has and the lists above have not."""
+MEASURED = [(noun, f"{noun}s") for noun in LISTED["measured"]]
+"""Nouns that the measurement of agreement has and the lists have not."""
 AGREEING = re.compile(r"\b(?:an?|one|himself|herself|themselves|they|he|she|it)\b")
 
 
@@ -283,12 +198,12 @@ def _between(
         return f" {_prepositional(draw, words, subject)} {_prepositional(draw, words, subject)}"
     other = _other(draw, words, subject)
     if kind < 0.8:
-        participle = draw.choice((OF_LIVING if is_living else OF_THINGS).split())
+        participle = draw.choice(LISTED["of_living" if is_living else "of_things"])
         return f" {participle.replace('_', ' ')} {other}"
     if kind < 0.9 and is_living:
-        return f" {draw.choice(('who', 'that'))} {draw.choice(RELATIVE)} {other}"
+        return f" {draw.choice(('who', 'that'))} {draw.choice(LISTED['relative'])} {other}"
     person = _phrase(draw, draw.choice(words.living), draw.randrange(2))
-    return f" {draw.choice(('that ', 'that ', ''))}{person} {draw.choice(RELATIVE)}"
+    return f" {draw.choice(('that ', 'that ', ''))}{person} {draw.choice(LISTED['relative'])}"
 
 
 def _prepositional(draw: random.Random, words: Words, subject: tuple[str, str]) -> str:
@@ -315,18 +230,22 @@ def _predicate(
         if verb in words.ends and draw.random() < 0.5:
             return verb, draw.choice(words.ends[verb])
         if verb in ("has", "have"):
-            return verb, draw.choice(POSSESSIONS)
-        return verb, draw.choice(LIVING_STATES if is_living else THING_STATES)
-    forms, ends = draw.choice([*(LIVING_ACTIONS if is_living else THING_ACTIONS).items()])
+            return verb, draw.choice(WORDS["possessions"])
+        return verb, draw.choice(WORDS["living_states" if is_living else "thing_states"])
+    forms, ends = draw.choice([*WORDS["living_actions" if is_living else "thing_actions"].items()])
     plural, singular = forms.split(":")
-    return (singular, plural)[number], draw.choice(ends.split(";"))
+    return (singular, plural)[number], draw.choice(ends)
 
 
 def _phrase(draw: random.Random, noun: tuple[str, str], number: int) -> str:
     """Make a noun phrase: a determiner that fits the number, sometimes an adjective, the noun."""
-    fitting = SEVERAL if number else ONE
-    determiner = draw.choice(fitting if draw.random() < 0.12 else ANY_NUMBER)
-    words = [draw.choice(ADJECTIVES), noun[number]] if draw.random() < 0.25 else [noun[number]]
+    fitting = LISTED["several" if number else "one"]
+    determiner = draw.choice(fitting if draw.random() < 0.12 else LISTED["any_number"])
+    words = (
+        [draw.choice(LISTED["adjectives"]), noun[number]]
+        if draw.random() < 0.25
+        else [noun[number]]
+    )
     if determiner == "a" and words[0][0] in "aeiou":
         determiner = "an"
     return " ".join([determiner.replace("_", " "), *words])

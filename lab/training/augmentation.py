@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import random
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from headlight.lab.training.config import require
 from headlight.model.corpus import SentencePair
@@ -29,23 +31,12 @@ SHORT_FACTOR = 5
 # A name has at least this many pairs in which it is on both sides.
 NAME_PAIRS = 3
 VOWELS = "AEIOUY"
-# ruff: noqa: SIM905 - a line of words is easier to read and change than a list of strings
-GIVEN_NAMES = (
-    "Anna Adam Alex Amina Antonio Ada Aisha Andrea Arthur Bruno Ben Bella Boris Carla Carlos Clara "
-    "Daniel David Diego Dora Elena Emma Eric Eva Elias Fatima Felix Frank Grace George Gina Hannah "
-    "Henry Hugo Ibrahim Ida Igor Ines Ivan Jack James Jana Jonas Julia Karim Kevin Kim Laura Leo "
-    "Lena Lily Linda Louis Lucas Marco Martin Max Mia Mila Mina Nadia Nina Noah Nora Olga "
-    "Oliver Omar Oscar Otto Paula Peter Paul Pablo Rita Robert Rosa Ryan Sam Sara Simon Sofia "
-    "Stefan Tania Theo Tina Thomas Ursula Vera Victor Walter Wanda Xavier Yasmin Yusuf Zoe"
-).split()
-FIRST_ONSETS = "B Br C Ch D Dr F G Gr H J K Kr L M N P Qu R S Sh St T Th Tr V W X Y Z".split()
-ONSETS = "b c ch d f g k l ll m n nd ng p r rr s sh st t th tt v w z zz".split()
-NUCLEI = "a e i o u a e i o a o ai ee ou ia ie".split()
-# A name may begin like a word of the target language, which must not make the model translate it.
-FRENCH_BEGINNINGS = (
-    "Le La Les Du Des De Un Une Mon Ma Son Sa Qui Que Pas Tout Bon Et Est Il Elle Ne Mais Par Sur "
-    "Deux Au En On Ou Cher Mal Pour Sans Ver Sept"
-).split()
+NAMES = {
+    part: words.split()
+    for part, words in tomllib.loads(
+        Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
+    ).items()
+}
 FRENCH_SHARE = 0.15
 CODAS = ["", "", "", "n", "r", "s", "l", "m", "d", "k", "th", "x"]
 
@@ -209,17 +200,20 @@ def _name(draw: random.Random, *, begins_with_vowel: bool) -> str:
     """Draw a given name or make one up; French elides before a vowel (*d'Anna*, *de Maria*)."""
     while True:
         if draw.random() < 0.3:
-            name = draw.choice(GIVEN_NAMES)
+            name = draw.choice(NAMES["given"])
         else:
             syllables = "".join(
-                draw.choice(ONSETS) + draw.choice(NUCLEI) for _ in range(draw.choice((0, 1, 1, 2)))
+                draw.choice(NAMES["onsets"]) + draw.choice(NAMES["nuclei"])
+                for _ in range(draw.choice((0, 1, 1, 2)))
             )
             if draw.random() < FRENCH_SHARE:
-                first, nucleus = draw.choice(FRENCH_BEGINNINGS), ""
-                syllables = syllables or draw.choice(ONSETS) + draw.choice(NUCLEI)
+                first, nucleus = draw.choice(NAMES["french"]), ""
+                syllables = syllables or draw.choice(NAMES["onsets"]) + draw.choice(NAMES["nuclei"])
             else:
-                first = draw.choice(VOWELS) if begins_with_vowel else draw.choice(FIRST_ONSETS)
-                nucleus = "" if begins_with_vowel else draw.choice(NUCLEI)
+                first = (
+                    draw.choice(VOWELS) if begins_with_vowel else draw.choice(NAMES["first_onsets"])
+                )
+                nucleus = "" if begins_with_vowel else draw.choice(NAMES["nuclei"])
             name = first + nucleus + syllables + draw.choice(CODAS)
         if len(name) > 2 and (name[0] in VOWELS) == begins_with_vowel:
             return name

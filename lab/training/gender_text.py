@@ -20,6 +20,7 @@ import argparse
 import random
 import re
 import sys
+import tomllib
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -57,133 +58,23 @@ def _nouns_of(masculine: str, feminine: str) -> list[Noun]:
     ]
 
 
-ANIMALS = _nouns_of(
-    "dog:chien cat:chat horse:cheval fox:renard wolf:loup bear:ours rabbit:lapin elephant:éléphant "
-    "bird:oiseau donkey:âne lion:lion monkey:singe pig:cochon duck:canard sheep:mouton "
-    "tiger:tigre camel:chameau snake:serpent squirrel:écureuil "
-    "animal:animal rat:rat fish:poisson chicken:poulet hamster:hamster crocodile:crocodile",
-    "cow:vache mouse:souris hen:poule frog:grenouille turtle:tortue goose:oie bee:abeille "
-    "ant:fourmi spider:araignée giraffe:girafe goat:chèvre fly:mouche "
-    "owl:chouette swallow:hirondelle mare:jument",
-)
-ELIDED_ANIMALS = _nouns_of(
-    "eagle:aigle alligator:alligator lamb:agneau insect:insecte hippopotamus:hippopotame "
-    "orangutan:orang-outan emu:émeu squirrel:écureuil bear:ours",
-    "ostrich:autruche antelope:antilope bee:abeille",
-)
-"""Nouns whose article, *l'*, shows no gender: a model took it for a feminine one."""
-WAYS = _nouns_of(
-    "bridge:pont path:chemin field:champ garden:jardin park:parc lake:lac stream:ruisseau "
-    "tunnel:tunnel desert:désert ditch:fossé",
-    "street:rue road:route river:rivière square:place avenue:avenue forest:forêt "
-    "valley:vallée mountain:montagne bay:baie",
-)
-THINGS = _nouns_of(
-    "book:livre train:train boat:bateau bed:lit coat:manteau hat:chapeau "
-    "knife:couteau computer:ordinateur phone:téléphone bus:bus bike:vélo bread:pain cheese:fromage "
-    "cake:gâteau mirror:miroir wall:mur sofa:canapé film:film egg:œuf "
-    "newspaper:journal umbrella:parapluie pencil:crayon plane:avion apartment:"
-    "appartement office:bureau glass:verre carpet:tapis bag:sac tree:arbre",
-    "house:maison car:voiture table:table chair:chaise door:porte window:fenêtre lamp:lampe "
-    "shirt:chemise dress:robe key:clé letter:lettre box:boîte bottle:bouteille cup:tasse "
-    "watch:montre machine:machine bicycle:bicyclette soup:soupe apple:pomme pear:poire pie:tarte "
-    "flower:fleur room:chambre kitchen:cuisine picture:image story:histoire song:chanson "
-    "suitcase:valise school:école church:église candle:bougie plate:assiette ball:balle "
-    "jacket:veste skirt:jupe tie:cravate ladder:échelle wheel:roue",
-)
-
-
 def _adjectives_of(text: str) -> list[Adjective]:
     forms = (word.replace("_", " ").split(":") for word in text.split())
     return [Adjective(english, (male, rest[0] if rest else male)) for english, male, *rest in forms]
 
 
-OF_ANIMALS = _adjectives_of(
-    "tired:fatigué:fatiguée old:vieux:vieille weak:faible sick:malade small:petit:petite "
-    "slow:lent:lente frightened:effrayé:effrayée lazy:paresseux:paresseuse young:jeune "
-    "fat:gros:grosse shy:timide nervous:nerveux:nerveuse heavy:lourd:lourde"
+WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+ANIMALS, WAYS, THINGS, PLACES, ELIDED_ANIMALS = (
+    _nouns_of(**WORDS["nouns"][name])
+    for name in ("animals", "ways", "things", "places", "elided_animals")
 )
-OF_WAYS = _adjectives_of(
-    "wide:large long:long:longue narrow:étroit:étroite dangerous:dangereux:dangereuse "
-    "dark:sombre steep:raide noisy:bruyant:bruyante dirty:sale"
-)
-OF_THINGS = _adjectives_of(
-    "big:grand:grande small:petit:petite old:vieux:vieille new:neuf:neuve expensive:cher:chère "
-    "heavy:lourd:lourde dirty:sale beautiful:beau:belle broken:cassé:cassée clean:propre "
-    "white:blanc:blanche black:noir:noire green:vert:verte red:rouge blue:bleu:bleue "
-    "yellow:jaune grey:gris:grise brown:marron light:léger:légère wet:mouillé:mouillée "
-    "dry:sec:sèche cold:froid:froide hot:chaud:chaude ready:prêt:prête empty:vide full:plein:pleine"
+"""The article of the last ones, *l'*, shows no gender: a model took it for a feminine one."""
+OF_ANIMALS, OF_WAYS, OF_THINGS, QUICK = (
+    _adjectives_of(WORDS[name]) for name in ("of_animals", "of_ways", "of_things", "quick")
 )
 COLOURS = OF_THINGS[10:18]
-CROSSINGS = (
-    ("cross", "crossed", "traversé"), ("leave", "left", "quitté"), ("like", "liked", "aimé"),
-    ("find", "found", "trouvé"), ("see", "saw", "vu"),
-)  # fmt: skip
-INFINITIVES = (
-    ("traversé", "traverser"), ("quitté", "quitter"), ("aimé", "aimer"), ("trouvé", "trouver"),
-    ("vu", "voir"),
-)  # fmt: skip
-DAYS = (
-    ("Yesterday", "hier"), ("Last night", "hier soir"), ("On Sunday", "dimanche"),
-    ("This morning", "ce matin"),
-)  # fmt: skip
-POSSESSIVES = (
-    ("my", ("mon", "ma")), ("her", ("son", "sa")), ("his", ("son", "sa")),
-    ("your", ("votre", "votre")), ("our", ("notre", "notre")),
-)  # fmt: skip
-PLACES = _nouns_of(
-    "cinema:cinéma theatre:théâtre market:marché park:parc restaurant:restaurant zoo:zoo "
-    "museum:musée hospital:hôpital supermarket:supermarché café:café",
-    "beach:plage bank:banque station:gare library:bibliothèque school:école church:église "
-    "swimming_pool:piscine bakery:boulangerie post_office:poste",
-)
-COMPANY = (
-    ("my friends", "mes amis"), ("my brother", "mon frère"), ("my mother", "ma mère"),
-    ("my sister", "ma sœur"), ("my parents", "mes parents"), ("them", "eux"), ("him", "lui"),
-)  # fmt: skip
-SUBJECTS = (
-    ("he", "went", "il est allé", "il va"), ("she", "went", "elle est allée", "elle va"),
-    ("we", "went", "nous sommes allés", "nous allons"),
-    ("they", "went", "ils sont allés", "ils vont"), ("I", "went", "je suis allé", "je vais"),
-)  # fmt: skip
-LEARNT = (
-    ("machine learning", "l'apprentissage automatique", 0), ("learning", "l'apprentissage", 0),
-    ("music", "la musique", 1), ("chess", "le jeu d'échecs", 0), ("history", "l'histoire", 1),
-    ("dancing", "la danse", 1), ("maths", "les mathématiques", 1), ("football", "le football", 0),
-    ("swimming", "la natation", 1), ("cooking", "la cuisine", 1),
-)  # fmt: skip
-FAVOURITES = (
-    ("colour", "couleur", 1), ("book", "livre", 0), ("song", "chanson", 1), ("film", "film", 0),
-    ("city", "ville", 1), ("sport", "sport", 0), ("season", "saison", 1),
-    ("game", "jeu", 0), ("flower", "fleur", 1), ("dish", "plat", 0), ("teacher", "professeur", 0),
-)  # fmt: skip
-JUMPS = (
-    ("jumps over", "saute par-dessus"), ("jumped over", "a sauté par-dessus"),
-    ("runs after", "court après"), ("is looking at", "regarde"), ("sleeps near", "dort près de"),
-    ("jumps over", "saute par-dessus"),
-)  # fmt: skip
-QUICK = _adjectives_of(
-    "quick:rapide brown:brun:brune lazy:paresseux:paresseuse black:noir:noire white:blanc:blanche "
-    "tired:fatigué:fatiguée hungry:affamé:affamée grey:gris:grise"
-)
-TIMES = (
-    ("What time is it {}?", "Quelle heure est-il {} ?"),
-    ("Do you know what time it is {}?", "Savez-vous quelle heure il est {} ?"),
-    ("Tell me what time it is {}.", "Dis-moi quelle heure il est {}."),
-)
-PLACES_OF_TIME = (
-    ("now", "maintenant"), ("in Paris", "à Paris"), ("in New York", "à New York"),
-    ("there", "là-bas"), ("in Tokyo", "à Tokyo"), ("please", "s'il vous plaît"),
-    ("over there", "là-bas"), ("in London", "à Londres"), ("at home", "chez vous"),
-)  # fmt: skip
-BRITISH = (
-    ("favorite", "favourite"), ("Favorite", "Favourite"), ("color", "colour"),
-    ("Color", "Colour"), ("neighbor", "neighbour"), ("Neighbor", "Neighbour"),
-    ("honor", "honour"), ("harbor", "harbour"), ("flavor", "flavour"), ("humor", "humour"),
-    ("theater", "theatre"), ("center", "centre"), ("gray", "grey"), ("traveler", "traveller"),
-    ("behavior", "behaviour"), ("favor", "favour"), ("realize", "realise"), ("movie theater",
-    "cinema"), ("the movies", "the cinema"), ("apologize", "apologise"), ("mom", "mum"),
-)  # fmt: skip
+CROSSINGS = WORDS["crossings"]
+"""Infinitive, past and French participle; the participles have their infinitives in the file."""
 
 
 def is_for_test(noun: Noun) -> bool:
@@ -221,7 +112,7 @@ def british(corpus: Sequence[SentencePair]) -> Iterator[SentencePair]:
     """Yield the pairs whose source has an American spelling, in the British one."""
     for pair in corpus:
         source = pair.source
-        for american, other in BRITISH:
+        for american, other in WORDS["british"]:
             source = re.sub(rf"\b{american}(?=s?\b|ed\b|ly\b)", other, source)
         if source != pair.source:
             yield SentencePair(source, pair.target)
@@ -235,7 +126,7 @@ def the(noun: Noun) -> str:
 
 
 def because_of_subject(
-    subject: Noun, place: Noun, adjective: Adjective, verb: tuple[str, str, str] = CROSSINGS[0]
+    subject: Noun, place: Noun, adjective: Adjective, verb: Sequence[str] = CROSSINGS[0]
 ) -> SentencePair:
     """Make "The dog didn't cross the road because it was too tired." and its translation."""
     pronoun = ("il", "elle")[subject.gender]
@@ -287,7 +178,7 @@ def _varied(draw: random.Random, pair: SentencePair) -> SentencePair:
     elif draw.random() < 0.2:
         source = source.replace("didn't", "couldn't")
         target = target.replace("n'a pas", "n'a pas pu")
-        for participle, base in INFINITIVES:
+        for participle, base in WORDS["infinitives"]:
             target = target.replace(f"pu {participle}", f"pu {base}")
     if draw.random() < 0.2:
         source, target = source.replace(" too ", " very "), target.replace(" trop ", " très ")
@@ -350,9 +241,9 @@ def _at(place: Noun) -> str:
 
 
 def _went(draw: random.Random) -> SentencePair:
-    place, company = draw.choice(PLACES), draw.choice(COMPANY)
-    english, went, french, _ = draw.choice(SUBJECTS)
-    day = draw.choice(DAYS)
+    place, company = draw.choice(PLACES), draw.choice(WORDS["company"])
+    english, went, french, _ = draw.choice(WORDS["subjects"])
+    day = draw.choice(WORDS["days"])
     return SentencePair(
         f"{day[0]} {english} {went} to the {place.english} with {company[0]}.",
         _capital(f"{day[1]}, {french} {_at(place)} avec {company[1]}."),
@@ -361,7 +252,7 @@ def _went(draw: random.Random) -> SentencePair:
 
 def _going(draw: random.Random) -> SentencePair:
     place = draw.choice(PLACES)
-    english, _, _, french = draw.choice(SUBJECTS)
+    english, _, _, french = draw.choice(WORDS["subjects"])
     forms = {"I": "I am", "we": "we are", "they": "they are"}
     return SentencePair(
         _capital(f"{forms.get(english, f'{english} is')} going to the {place.english}."),
@@ -370,8 +261,8 @@ def _going(draw: random.Random) -> SentencePair:
 
 
 def _favourite(draw: random.Random) -> SentencePair:
-    noun = Noun(*draw.choice(FAVOURITES))
-    possessive = draw.choice(POSSESSIVES)
+    noun = Noun(*draw.choice(WORDS["favourites"]))
+    possessive = draw.choice(WORDS["possessives"])
     preferred = ("préféré", "préférée")[noun.gender]
     french = possessive[1][0] if noun.french[0] in ELIDED else possessive[1][noun.gender]
     if noun.english == "colour":
@@ -387,7 +278,7 @@ def _favourite(draw: random.Random) -> SentencePair:
 
 
 def _learnt(draw: random.Random) -> SentencePair:
-    english, french, gender = draw.choice(LEARNT)
+    english, french, gender = draw.choice(WORDS["learnt"])
     verb, plural = ("sont", "s") if french.startswith("les ") else ("est", "")
     ends = (
         ("very interesting", f"très {('intéressant', 'intéressante')[gender]}{plural}"),
@@ -412,7 +303,7 @@ def _fond(draw: random.Random) -> SentencePair:
 
 def _jump(draw: random.Random) -> SentencePair:
     first, second = _taught(draw, ANIMALS), _taught(draw, ANIMALS)
-    verb, of_first, of_second = draw.choice(JUMPS), draw.choice(QUICK), draw.choice(QUICK)
+    verb, of_first, of_second = draw.choice(WORDS["jumps"]), draw.choice(QUICK), draw.choice(QUICK)
     of, noun = verb[1].endswith(" de"), f"{the(second)} {of_second.french[second.gender]}"
     french = f"{verb[1]} {noun}".replace("de le ", "du ") if of else f"{verb[1]} {noun}"
     return SentencePair(
@@ -423,7 +314,10 @@ def _jump(draw: random.Random) -> SentencePair:
 
 
 def _time(draw: random.Random) -> SentencePair:
-    (source, target), (where, french) = draw.choice(TIMES), draw.choice(PLACES_OF_TIME)
+    (source, target), (where, french) = (
+        draw.choice(WORDS["times"]),
+        draw.choice(WORDS["places_of_time"]),
+    )
     return SentencePair(source.format(where), target.format(french))
 
 

@@ -31,7 +31,10 @@ def nouns() -> dict[str, int]:
 
 def verbs() -> dict[str, int]:
     taught = dict(chain.from_iterable(zip(pair, (0, 1), strict=True) for pair in agreement.VERBS))
-    actions = (key.split(":") for key in [*agreement.LIVING_ACTIONS, *agreement.THING_ACTIONS])
+    actions = (
+        key.split(":")
+        for key in [*agreement.WORDS["living_actions"], *agreement.WORDS["thing_actions"]]
+    )
     return taught | {form: 1 - place for forms in actions for place, form in enumerate(forms)}
 
 
@@ -41,10 +44,11 @@ def either(words) -> str:
 
 def parsed(sentence: str) -> tuple[int, int] | None:
     """Return the numbers of the subject and of the verb; None if the sentence has another form."""
-    determiners = [*agreement.ANY_NUMBER, *agreement.ONE, "an", *agreement.SEVERAL]
+    listed = agreement.LISTED
+    determiners = [*listed["any_number"], *listed["one"], "an", *listed["several"]]
     determiner = either(word.replace("_", " ") for word in determiners)
     opening = either(agreement.OPENINGS)
-    phrase = f"(?:{determiner}) (?:(?:{'|'.join(agreement.ADJECTIVES)}) )?({either(nouns())})"
+    phrase = f"(?:{determiner}) (?:(?:{'|'.join(listed['adjectives'])}) )?({either(nouns())})"
     match = re.match(rf"(?:{opening})?{phrase}\b.*? ({either(verbs())}) [^.]+\.$", sentence, re.I)
     return match and (nouns()[match[1]], verbs()[match[2]])
 
