@@ -1,15 +1,18 @@
 """The figures of a card: their recipe, their evidence, and their rounding."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
 
+from headlight.lab.evaluation import figures as evaluation_figures
 from headlight.lab.evaluation import fill, minimal_pairs, positions, preference, stories, translate
 from headlight.lab.evaluation.figures import (
     Evidence,
+    TextFigures,
     figures_of,
     joined,
     measure,
@@ -175,13 +178,15 @@ def test_a_translator_is_measured_on_every_file_that_it_is_given(make_named, tmp
     ]
 
 
-@pytest.mark.parametrize(
-    ("kind", "recipe", "module"), [("encoder", "fill", fill), ("decoder", "positions", positions)]
-)
+@pytest.mark.parametrize(("kind", "recipe"), [("encoder", "fill"), ("decoder", "positions")])
 def test_a_model_is_measured_on_the_text_that_it_is_given(
-    make_named, text, monkeypatch, kind, recipe, module
+    make_named, text, monkeypatch, kind, recipe
 ):
-    monkeypatch.setattr(module, "evaluate", lambda _, documents: {"read": documents})
+    def read(_, documents):
+        return {"read": documents}
+
+    monkeypatch.setattr(fill, "evaluate", read)
+    monkeypatch.setattr(evaluation_figures, "PositionsFigures", partial(TextFigures, read))
     target = "headlight.lab.evaluation.figures.TextFigures.own_sentences"
     monkeypatch.setattr(target, lambda *_: {})
     reach = "headlight.lab.evaluation.figures.robustness"
