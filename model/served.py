@@ -119,6 +119,21 @@ class Weight(NamedTuple):
     shape: tuple[int, ...]
     read: Callable[[], Float[np.ndarray, "*axes"]]
 
+    @classmethod
+    def of(
+        cls,
+        axes: tuple[str, ...],
+        tensor: Tensor,
+        make: Callable[[Tensor], Tensor] = lambda matrix: matrix,
+    ) -> Weight:
+        """Return a matrix that is made of a parameter when it is read."""
+        shape = make(torch.empty(tensor.shape, device="meta")).shape
+        return cls(
+            axes,
+            tuple(shape),
+            lambda: make(tensor.detach()).float().cpu().contiguous().numpy(),
+        )
+
 
 class LinearExit(NamedTuple):
     """The logits of some tokens as a linear function of a stream: x·directionsᵀ + offsets.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -239,17 +239,17 @@ class Checkpoint:
                 continue
             table = embedding.embedding
             name = f"{stack}.embedding"
-            weights[f"{name}.W_E"] = _weight(("vocab", "d_model"), table.vectors.weight)
+            weights[f"{name}.W_E"] = Weight.of(("vocab", "d_model"), table.vectors.weight)
             if table.is_learned:
                 axes = ("position", "d_model")
-                weights[f"{name}.W_pos"] = _weight(axes, table.positions.weight)
+                weights[f"{name}.W_pos"] = Weight.of(axes, table.positions.weight)
             weights |= dict(_norm_weights(stack, embedding.norm))
         for facts in self.description.attentions:
             weights |= dict(_attention_weights(facts.path, model.get_submodule(facts.path)))
             layer, _, kind = facts.path.rpartition(".")
             norm = "cross_attention_norm" if kind == "cross_attention" else "attention_norm"
             weights |= dict(_norm_weights(facts.path, model.get_submodule(f"{layer}.{norm}")))
-        return weights | {"W_U": _weight(("vocab", "d_model"), model.vectors)}
+        return weights | {"W_U": Weight.of(("vocab", "d_model"), model.vectors)}
 
     def positions(self, n: int) -> dict[str, NamedArray]:
         """As `Served.positions`."""
@@ -282,19 +282,6 @@ def learned_encoding(model: Transformer, n: int) -> dict[str, NamedArray]:
     }
 
 
-def _weight(
-    axes: tuple[str, ...], tensor: Tensor, make: Callable[[Tensor], Tensor] = lambda matrix: matrix
-) -> Weight:
-    """Return a matrix that is made of a parameter when it is read."""
-    with torch.device("meta"):
-        shape = make(torch.empty(tensor.shape)).shape
-
-    def read() -> Float[np.ndarray, "*axes"]:
-        return make(tensor.detach()).float().cpu().contiguous().numpy()
-
-    return Weight(axes, tuple(shape), read)
-
-
 def _attention_weights(path: str, attention: nn.Module) -> Iterator[tuple[str, Weight]]:
     """Yield the projections of an attention by head; shared keys and values are repeated."""
     assert isinstance(attention, MultiHeadAttention)
@@ -312,22 +299,22 @@ def _attention_weights(path: str, attention: nn.Module) -> Iterator[tuple[str, W
     ):
         axes = ("head", "d_model", "d_head")
         name = f"{path}.W_{letter}"
-        yield name, _weight(axes, projection.weight, lambda rows: by_head(rows).transpose(1, 2))
+        yield name, Weight.of(axes, projection.weight, lambda rows: by_head(rows).transpose(1, 2))
         if projection.bias is not None:
-            yield f"{path}.b_{letter}", _weight(("head", "d_head"), projection.bias, by_head)
+            yield f"{path}.b_{letter}", Weight.of(("head", "d_head"), projection.bias, by_head)
     output = attention.output_projection
     axes = ("head", "d_head", "d_model")
-    yield f"{path}.W_O", _weight(axes, output.weight, lambda rows: by_head(rows.T))
+    yield f"{path}.W_O", Weight.of(axes, output.weight, lambda rows: by_head(rows.T))
     if output.bias is not None:
-        yield f"{path}.b_O", _weight(("d_model",), output.bias)
+        yield f"{path}.b_O", Weight.of(("d_model",), output.bias)
 
 
 def _norm_weights(path: str, norm: nn.Module) -> Iterator[tuple[str, Weight]]:
     """Yield γ and, of LayerNorm, β; a stack with post norms has none at its end."""
     if isinstance(norm, Norm):
-        yield f"{path}.norm_scale", _weight(("d_model",), norm.scale)
+        yield f"{path}.norm_scale", Weight.of(("d_model",), norm.scale)
     if isinstance(norm, LayerNorm):
-        yield f"{path}.norm_shift", _weight(("d_model",), norm.shift)
+        yield f"{path}.norm_shift", Weight.of(("d_model",), norm.shift)
 
 
 def _wide(tensor: Tensor) -> Float[np.ndarray, "*axes"]:

@@ -43,12 +43,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from headlight.model.foreign.folder import ForeignFolderError, is_foreign, read_folder
+from headlight.model.foreign.folder import is_foreign, read_folder
 
 if TYPE_CHECKING:
     from headlight.model.foreign.model import ForeignModel
 
-__all__ = ["ForeignFolderError", "is_foreign", "load_foreign", "read_folder"]
+__all__ = ["is_foreign", "load_foreign", "read_folder"]
 
 
 def load_foreign(*args: Any, **kwargs: Any) -> ForeignModel:

@@ -112,14 +112,9 @@ def observe(model: ForeignPasses) -> list[str]:
 
 def _read(model: ForeignPasses, inputs: dict[str, Any], sites: list[str]) -> Mapping[str, Tensor]:
     """Return the observations of the first text."""
-    targets = inputs.get("decoder_input_ids")
+    first = {name: ids[:1] for name, ids in inputs.items() if name.endswith("input_ids")}
     with watching(Watch(**_WATCH)):
-        return model.read(
-            inputs["input_ids"][:1].tolist(),
-            None if targets is None else targets[:1].tolist(),
-            sites=(*sites, "logits"),
-            is_first=True,
-        )
+        return model.reread(first, (*sites, "logits"), is_first=True)
 
 
 def _sizes(inputs: dict[str, Any]) -> set[tuple[int, int]]:

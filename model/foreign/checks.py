@@ -22,8 +22,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headlight.model.attention.observer import OBSERVED_AXES
+from headlight.model.checkpoint.files import CheckpointError
 from headlight.model.foreign.blockwise_check import check_blocks, observe
-from headlight.model.foreign.folder import ForeignFolderError
 from headlight.model.foreign.generation import ForeignWriter
 from headlight.model.foreign.loading import quiet, set_attention
 from headlight.model.foreign.logit_lens import exits, linear_exit
@@ -74,7 +74,7 @@ def check(model: ForeignPasses, name: str, recorded: Recorder, inputs: dict[str,
     """Check a model.
 
     Raises:
-        ForeignFolderError: its numbers are not those of Transformers' eager attention.
+        CheckpointError: its numbers are not those of Transformers' eager attention.
     """
     checks = _Checks(model, name, recorded, inputs)
     checks.run()
@@ -123,6 +123,9 @@ class _Checks:
         self.is_exact = model.precision == "float32"
         self.rounding = 1.0
 
+    def _limit(self, exact: float) -> float:
+        return exact if self.is_exact else IN_LOWER_PRECISION
+
     def run(self) -> None:
         self._require_all_seen()
         logits, attentions = self._reference()
@@ -148,9 +151,9 @@ class _Checks:
             self.features.add("fill")
         check_blocks(self.model, self.inputs, self.found, self.rounding)
 
-    def _refuse(self, reason: str) -> ForeignFolderError:
+    def _refuse(self, reason: str) -> CheckpointError:
         kind = type(self.model.module).__name__
-        return ForeignFolderError(f"{self.name}: a {kind} is not served: {reason}")
+        return CheckpointError(f"{self.name}: a {kind} is not served: {reason}")
 
     def _require_all_seen(self) -> None:
         if (n_unseen := self.recorded.n_unseen_softmaxes) > 0:
@@ -179,13 +182,10 @@ class _Checks:
 
     def _watched(self, logits: Tensor) -> dict[str, Tensor]:
         """Return the tensors of every site, from one pass."""
-        texts = self.inputs["input_ids"].tolist()
-        targets = self.inputs.get("decoder_input_ids")
-        targets = None if targets is None else targets.tolist()
         sites = tuple(self.model.points.hook_points)
-        captured = dict(self.model.read(texts, targets, sites=sites, is_first=True))
+        captured = dict(self.model.reread(self.inputs, sites, is_first=True))
         self._require_equal(captured["logits"], logits, "watched")
-        plain = self.model.read(texts, targets, sites=("logits",))["logits"]
+        plain = self.model.reread(self.inputs, ("logits",))["logits"]
         self._require_equal(plain, logits, "unwatched")
         return captured
 
@@ -203,7 +203,7 @@ class _Checks:
     def _require_equal(self, actual: Tensor, expected: Tensor, what: str) -> None:
         far = _distance(actual, expected)
         self.measured[f"logits_{what}"] = far
-        if far > (EAGER if self.is_exact else IN_LOWER_PRECISION) * _scale(expected):
+        if far > self._limit(EAGER) * _scale(expected):
             raise self._refuse(
                 f"its {what} logits differ from those of eager attention by {far:.1e}"
             )
@@ -236,20 +236,17 @@ class _Checks:
                 n_compared += 1
         if n_compared:
             self.measured["weights"] = far
-            if far > (EAGER * self.rounding if self.is_exact else IN_LOWER_PRECISION):
+            if far > self._limit(EAGER * self.rounding):
                 raise self._refuse(f"its weights differ from those of eager attention by {far:.1e}")
 
     def _overwrite(self, captured: dict[str, Tensor]) -> None:
         """Let the steps from Q·Kᵀ to the weights share a tensor, where that changes no number."""
-        texts, targets = self.inputs["input_ids"].tolist(), self.inputs.get("decoder_input_ids")
         attentions = [points for _, points in self.model.named.attention_points]
         sites = ("logits", *(f"{points.path}.weights" for points in attentions))
         for points in attentions:
             points.is_in_place = points.has_interface
         try:
-            overwritten = self.model.read(
-                texts, None if targets is None else targets.tolist(), sites=sites, is_first=True
-            )
+            overwritten = self.model.reread(self.inputs, sites, is_first=True)
             is_same = all(torch.equal(overwritten[site], captured[site]) for site in sites)
         except Exception:  # whatever a model file does with its softmax
             is_same = False
@@ -284,7 +281,7 @@ class _Checks:
                     far = _distance(average * share, out) / _scale(out)
                 context = max(context, far)
         self.measured["softmax"], self.measured["context"] = softmax, context
-        limit = FORMULA if self.is_exact else IN_LOWER_PRECISION
+        limit = self._limit(FORMULA)
         if softmax > limit:
             raise self._refuse(f"softmax(scores) differs from its weights by {softmax:.1e}")
         if context > limit:
@@ -328,10 +325,9 @@ class _Checks:
             self.omitted["residual"] = (
                 f"{second.path} is not given what {first.path} returns, so there is no one stream"
             )
-            for site in list(self.model.points.hook_points):
-                if ".residual." in site:
-                    del self.model.named.points[site]
-                    captured.pop(site, None)
+            for site in [site for site in self.model.named.points if ".residual." in site]:
+                del self.model.named.points[site]
+                captured.pop(site, None)
             return
 
     def _check_sums(self, captured: dict[str, Tensor]) -> None:
@@ -339,7 +335,7 @@ class _Checks:
 
         If it is not, the analyses that add up outputs are left out, with the reason.
         """
-        limit = SUM if self.is_exact else IN_LOWER_PRECISION
+        limit = self._limit(SUM)
         reasons = [self.omitted["sum"]] if "sum" in self.omitted else []
         entering = set(self.model.named.entering)
         worst = 0.0
@@ -456,14 +452,10 @@ class _Checks:
         ]
         for points in plain:
             points.is_fused = True
-        texts = self.inputs["input_ids"].tolist()
-        targets = self.inputs.get("decoder_input_ids")
-        fused = self.model.read(
-            texts, None if targets is None else targets.tolist(), sites=("logits",)
-        )["logits"]
+        fused = self.model.reread(self.inputs, ("logits",))["logits"]
         far = _distance(fused, logits) / _scale(logits)
         self.measured["fused"] = far
-        if far > (FUSED if self.is_exact else IN_LOWER_PRECISION):
+        if far > self._limit(FUSED):
             for points in plain:
                 points.is_fused = False
             self.omitted["fused"] = f"the fused kernel differs by {far:.1e} of the logits' scale"
@@ -484,7 +476,7 @@ class _Checks:
                 if (gain := captured.get(f"{path}.gain")) is not None:
                     made = made * gain.double()
                 far = _distance(made, output) / _scale(output)
-            if far > (LENS if self.is_exact else IN_LOWER_PRECISION):
+            if far > self._limit(LENS):
                 del self.model.named.projections[path]
                 self.omitted[f"{path}.head_outputs"] = (
                     f"the context times the projection differs from the output by {far:.1e}"
@@ -517,7 +509,7 @@ class _Checks:
         expected = captured["logits"][0].float().cpu()
         far = _distance(torch.from_numpy(actual), expected) / _scale(expected)
         self.measured["lens"] = far
-        if far > (LENS if self.is_exact else IN_LOWER_PRECISION):
+        if far > self._limit(LENS):
             self.omitted["logit_lens"] = (
                 f"what follows the last layer differs from the logits by {far:.1e} of their scale"
             )
@@ -563,7 +555,7 @@ class _Checks:
             self.omitted["cache"] = f"its cache cannot be used: {_line(error)}"
             return
         self.measured["cached"] = far
-        if far > (CACHED * self.rounding if self.is_exact else IN_LOWER_PRECISION):
+        if far > self._limit(CACHED * self.rounding):
             self.omitted["cache"] = f"a row with its cache differs by {far:.1e}"
 
     def _check_padding(self) -> None:

@@ -14,12 +14,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from headlight.model.checkpoint.files import CONFIG
+from headlight.model.checkpoint.files import CONFIG, CheckpointError
 from headlight.model.foreign.folder import (
     GENERATION,
     MAX_SIZE,
     ForeignFolder,
-    ForeignFolderError,
     read_json,
 )
 
@@ -130,7 +129,7 @@ def read_decoding(folder: ForeignFolder, config: Any, task: str) -> Decoding:
         task: as of `class_of`.
 
     Raises:
-        ForeignFolderError: a setting that is followed has the wrong type, is out of range, or names
+        CheckpointError: a setting that is followed has the wrong type, is out of range, or names
             a token that the model does not have.
     """
     if task == "masked":
@@ -145,7 +144,7 @@ def decoding_of(named: Mapping[str, Any], config: Any, task: str, where: str) ->
     """Check settings by name, and keep those that are followed.
 
     Raises:
-        ForeignFolderError: as `read_decoding`.
+        CheckpointError: as `read_decoding`.
     """
     named = {key: value for key, value in named.items() if value is not None}
     neutral = dict(_NEUTRAL)
@@ -212,7 +211,7 @@ def _require_possible(settings: Mapping[str, Any], where: str) -> None:
         forced = settings.get(key)
         forced = {forced} if isinstance(forced, int) else set(forced or ())
         if forced and forced <= suppressed:
-            raise ForeignFolderError(
+            raise CheckpointError(
                 f"{where}: {key} ({min(forced):,}) is one of suppress_tokens, so no token is left"
             )
 
@@ -223,7 +222,7 @@ def _ends(value: object, n_ids: int, where: str) -> list[int]:
 
 def _integer(value: object, key: str, where: str) -> int:
     if type(value) is not int:
-        raise ForeignFolderError(f"{where}: {key} ({_short(value)}) must be a whole number")
+        raise CheckpointError(f"{where}: {key} ({_short(value)}) must be a whole number")
     return value
 
 
@@ -231,14 +230,14 @@ def _listed(value: object, key: str, where: str) -> list[int]:
     """Return one id or a list of them as a list."""
     ids = value if isinstance(value, list) else [value]
     if len(ids) > MAX_IDS:
-        raise ForeignFolderError(f"{where}: {key} has {len(ids):,} values, at most {MAX_IDS:,}")
+        raise CheckpointError(f"{where}: {key} has {len(ids):,} values, at most {MAX_IDS:,}")
     return [_integer(number, key, where) for number in ids]
 
 
 def _known(ids: list[int], n_ids: int, key: str, where: str) -> list[int]:
     for token in ids:
         if not 0 <= token < n_ids:
-            raise ForeignFolderError(
+            raise CheckpointError(
                 f"{where}: {key} names the token {token:,}; the ids are 0 to {n_ids - 1:,}"
             )
     return ids
@@ -246,10 +245,10 @@ def _known(ids: list[int], n_ids: int, key: str, where: str) -> list[int]:
 
 def _words(value: object, n_ids: int, where: str) -> list[list[int]]:
     if not isinstance(value, list) or not all(isinstance(word, list) and word for word in value):
-        raise ForeignFolderError(f"{where}: {_BAD_WORDS} must be a list of lists of token ids")
+        raise CheckpointError(f"{where}: {_BAD_WORDS} must be a list of lists of token ids")
     longest = max((len(word) for word in value), default=0)
     if len(value) > MAX_IDS or longest > MAX_SEQUENCE:
-        raise ForeignFolderError(
+        raise CheckpointError(
             f"{where}: {_BAD_WORDS} has {len(value):,} words of up to {longest:,} tokens, at most "
             f"{MAX_IDS:,} of {MAX_SEQUENCE}"
         )
@@ -260,13 +259,13 @@ def _count(value: object, key: str, where: str) -> int:
     count = _integer(value, key, where)
     least = 1 if key in ("max_length", "max_new_tokens") else 0
     if not least <= count <= MAX_SIZE:
-        raise ForeignFolderError(f"{where}: {key} ({count:,}) must be {least} to {MAX_SIZE:,}")
+        raise CheckpointError(f"{where}: {key} ({count:,}) must be {least} to {MAX_SIZE:,}")
     return count
 
 
 def _penalty(value: object, key: str, where: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-        raise ForeignFolderError(f"{where}: {key} ({_short(value)}) must be a number above 0")
+        raise CheckpointError(f"{where}: {key} ({_short(value)}) must be a number above 0")
     return float(value)
 
 

@@ -78,10 +78,6 @@ def no_progress(_: float) -> None:
     """Ignore the progress."""
 
 
-class ForeignFolderError(CheckpointError):
-    """The folder cannot be served; the message names the file and the reason."""
-
-
 @dataclass(frozen=True)
 class ForeignFolder:
     """The checked files of a checkpoint.
@@ -129,13 +125,13 @@ def read_folder(folder: Path | str) -> ForeignFolder:
     """Check the files of a folder, and read its config.
 
     Raises:
-        ForeignFolderError: a file is missing or damaged, names a file elsewhere, chooses code, or
+        CheckpointError: a file is missing or damaged, names a file elsewhere, chooses code, or
             asks for sizes beyond any model.
     """
     folder = Path(folder)
     config = _read_config(folder)
     if (folder / ADAPTER).exists():
-        raise ForeignFolderError(
+        raise CheckpointError(
             f"{folder / ADAPTER}: an adapter names another model to load; merge it into its model "
             "and save that"
         )
@@ -144,13 +140,13 @@ def read_folder(folder: Path | str) -> ForeignFolder:
     names = config.get("architectures")
     architecture = names[0] if isinstance(names, list) and names else None
     if architecture is not None and not isinstance(architecture, str):
-        raise ForeignFolderError(f"{folder / CONFIG}: architectures must be names of classes")
+        raise CheckpointError(f"{folder / CONFIG}: architectures must be names of classes")
     foreign_folder = ForeignFolder(folder, kept, config["model_type"], architecture, files)
     _require_held(folder / CONFIG, kept, foreign_folder.n_numbers)
     for name, max_bytes in tokenizer_files(folder).items():
-        _file(folder, name, max_bytes)
+        require_file(folder, name, max_bytes)
     if (folder / GENERATION).exists() or (folder / GENERATION).is_symlink():
-        _file(folder, GENERATION, MAX_CONFIG_BYTES)
+        require_file(folder, GENERATION, MAX_CONFIG_BYTES)
     return foreign_folder
 
 
@@ -158,23 +154,23 @@ def read_json(folder: Path, name: str, max_bytes: int = MAX_CONFIG_BYTES) -> dic
     """Return a JSON object of a folder.
 
     Raises:
-        ForeignFolderError: it is missing, too large, not JSON, or not an object.
+        CheckpointError: it is missing, too large, not JSON, or not an object.
     """
     path = folder / name
     try:
         content = json.loads(
-            _read(folder, name, max_bytes),
+            read_file(folder, name, max_bytes),
             object_pairs_hook=_object,
             parse_constant=_no_constant,
         )
-    except ForeignFolderError:
+    except CheckpointError:
         raise
     except RecursionError as error:
-        raise ForeignFolderError(f"{path}: nests too deeply") from error
+        raise CheckpointError(f"{path}: nests too deeply") from error
     except (OSError, ValueError) as error:
-        raise ForeignFolderError(f"{path}: {error}") from error
+        raise CheckpointError(f"{path}: {error}") from error
     if not isinstance(content, dict):
-        raise ForeignFolderError(f"{path}: must be a JSON object")
+        raise CheckpointError(f"{path}: must be a JSON object")
     return content
 
 
@@ -194,7 +190,7 @@ def read_weights(
         is_finite: an earlier check found every number of these files finite.
 
     Raises:
-        ForeignFolderError: a file is damaged, lacks a tensor, or holds a number that is not finite.
+        CheckpointError: a file is damaged, lacks a tensor, or holds a number that is not finite.
     """
     require_memory(folder.path / CONFIG, folder.n_numbers, dtype.itemsize)
     weights: dict[str, Tensor] = {}
@@ -204,10 +200,8 @@ def read_weights(
                 for name in file.keys():  # noqa: SIM118
                     if folder.files.get(name) == path:
                         weights[name] = file.get_tensor(name)
-        except CheckpointError as error:
-            raise ForeignFolderError(str(error)) from error
         except (OSError, SafetensorError) as error:
-            raise ForeignFolderError(f"{path} is damaged or cut short: {error}") from error
+            raise CheckpointError(f"{path} is damaged or cut short: {error}") from error
     n_read, n_bytes = 0, sum(tensor.nbytes for tensor in weights.values())
     for name, tensor in weights.items():
         n_read += tensor.nbytes
@@ -216,7 +210,7 @@ def read_weights(
             continue
         if not is_finite and not math.isfinite(tensor.sum(dtype=torch.float64).item()):
             path = folder.files[name]
-            raise ForeignFolderError(f"{path}: {name} holds a weight that is not finite")
+            raise CheckpointError(f"{path}: {name} holds a weight that is not finite")
         weights[name] = tensor.to(dtype)
     return weights
 
@@ -235,7 +229,7 @@ def small_files(folder: Path) -> dict[str, int]:
     """Return the names of the files that are read, but for the weights, and the most bytes of each.
 
     Raises:
-        ForeignFolderError: as `tokenizer_files`.
+        CheckpointError: as `tokenizer_files`.
     """
     names = {CONFIG: MAX_CONFIG_BYTES, **tokenizer_files(folder)}
     if (folder / GENERATION).exists():
@@ -247,13 +241,13 @@ def tokenizer_files(folder: Path) -> dict[str, int]:
     """Return the names of the files of a folder's tokenizer, and the most bytes of each.
 
     Raises:
-        ForeignFolderError: there are more than any tokenizer has.
+        CheckpointError: there are more than any tokenizer has.
     """
     names = dict.fromkeys(sorted(path.name for path in folder.glob("*token*.json")))
     if models := sorted(path.name for path in folder.glob("*.spm")):
         names |= dict.fromkeys([*models, "vocab.json"])
     if len(names) > MAX_TOKENIZER_FILES:
-        raise ForeignFolderError(
+        raise CheckpointError(
             f"{folder}: {len(names)} files of a tokenizer, at most {MAX_TOKENIZER_FILES}"
         )
     return dict.fromkeys(names, MAX_BYTES[TOKENIZER])
@@ -263,14 +257,10 @@ def sha256_of(folder: Path, name: str, max_bytes: int) -> bytes:
     """Return the hash of a file, in large pieces: between two it waits for Python's lock.
 
     Raises:
-        ForeignFolderError: it is not a regular file of at most that size.
+        CheckpointError: it is not a regular file of at most that size.
     """
     digest = hashlib.sha256()
-    try:
-        opened = open_file(folder, name, max_bytes)
-    except CheckpointError as error:
-        raise ForeignFolderError(str(error)) from error
-    with opened as file:
+    with open_file(folder, name, max_bytes) as file:
         while piece := file.read(_PIECE_BYTES):
             digest.update(piece)
     return digest.digest()
@@ -281,7 +271,7 @@ def _read_config(folder: Path) -> dict[str, Any]:
     config = read_json(folder, CONFIG)
     model_type = config.get("model_type")
     if not isinstance(model_type, str) or not _MODEL_TYPE.fullmatch(model_type):
-        raise ForeignFolderError(f"{path}: model_type must be the name of an architecture")
+        raise CheckpointError(f"{path}: model_type must be the name of an architecture")
     _require_plain(path, config)
     cleaned = _stripped(config)
     _require_sizes(path, cleaned)
@@ -295,11 +285,11 @@ def _require_plain(path: Path, config: Mapping[str, Any]) -> None:
             _require_plain(path, value)
         is_choice = "implementation" in key
         if is_choice and any("/" in name for name in map(str, _leaves(value))):
-            raise ForeignFolderError(
+            raise CheckpointError(
                 f"{path}: {key} names the kernel {value!r}, which is code from elsewhere; remove it"
             )
         if key in ("quantization_config", "compression_config") and value:
-            raise ForeignFolderError(
+            raise CheckpointError(
                 f"{path}: {key}: the weights are quantised; save them in float32 or bfloat16"
             )
 
@@ -327,13 +317,11 @@ def _require_sizes(path: Path, config: Mapping[str, Any]) -> None:
         if isinstance(value, dict):
             _require_sizes(path, value)
         if isinstance(value, list) and len(value) > MAX_LIST:
-            raise ForeignFolderError(
-                f"{path}: {key} has {len(value):,} values, at most {MAX_LIST:,}"
-            )
+            raise CheckpointError(f"{path}: {key} has {len(value):,} values, at most {MAX_LIST:,}")
         if isinstance(value, list) and _KINDS.fullmatch(key):
             most = max(_integers(value), default=0)
             if most > MAX_LAYERS:
-                raise ForeignFolderError(f"{path}: {key} ({most:,}) must be at most {MAX_LAYERS:,}")
+                raise CheckpointError(f"{path}: {key} ({most:,}) must be at most {MAX_LAYERS:,}")
         if isinstance(value, bool) or not isinstance(value, int):
             continue
         limit = MAX_SIZE
@@ -350,9 +338,9 @@ def _require_sizes(path: Path, config: Mapping[str, Any]) -> None:
         elif _IDS.fullmatch(key):
             limit = 2**62
         if value > limit:
-            raise ForeignFolderError(f"{path}: {key} ({value:,}) must be at most {limit:,}")
+            raise CheckpointError(f"{path}: {key} ({value:,}) must be at most {limit:,}")
     if n_layers * n_experts > MAX_EXPERTS_IN_TOTAL:
-        raise ForeignFolderError(
+        raise CheckpointError(
             f"{path}: {n_layers * n_experts:,} experts in total exceed {MAX_EXPERTS_IN_TOTAL:,}"
         )
 
@@ -373,7 +361,7 @@ def _require_held(path: Path, config: Mapping[str, Any], n_numbers: int) -> None
         is_length = _POSITIONS.fullmatch(key) is not None
         limit = max(n_numbers, LEAST_LENGTH if is_length else LEAST_SIZE)
         if most > limit:
-            raise ForeignFolderError(
+            raise CheckpointError(
                 f"{path}: {key} ({most:,}) must be at most {limit:,}: the weight files hold "
                 f"{n_numbers:,} numbers"
             )
@@ -383,7 +371,7 @@ def _require_held(path: Path, config: Mapping[str, Any], n_numbers: int) -> None
             longest, name = most, key
     limit = max(n_numbers, LEAST_TABLE)
     if widest * longest > limit:
-        raise ForeignFolderError(
+        raise CheckpointError(
             f"{path}: {name} ({longest:,}) of width {widest:,} exceeds {limit:,} numbers: the "
             f"weight files hold {n_numbers:,}"
         )
@@ -411,7 +399,7 @@ def _weight_files(folder: Path) -> Iterator[tuple[str, Path]]:
             if pickles
             else ""
         )
-        raise ForeignFolderError(f"{folder / SINGLE} is missing{way_out}")
+        raise CheckpointError(f"{folder / SINGLE} is missing{way_out}")
     path = folder / SINGLE
     for name in _tensor_names(folder, SINGLE):
         yield name, path
@@ -421,11 +409,11 @@ def _indexed_files(folder: Path) -> Iterator[tuple[str, Path]]:
     index = read_json(folder, INDEX, MAX_INDEX_BYTES).get("weight_map")
     path = folder / INDEX
     if not isinstance(index, dict) or not index:
-        raise ForeignFolderError(f"{path}: weight_map must name a file for every tensor")
+        raise CheckpointError(f"{path}: weight_map must name a file for every tensor")
     held: dict[str, set[str]] = {}
     for tensor, name in index.items():
         if not isinstance(name, str) or not _WEIGHT_FILE.fullmatch(name):
-            raise ForeignFolderError(
+            raise CheckpointError(
                 f"{path}: {tensor} lies in {str(name)[:100]!r}; a weight file is a "
                 "safetensors file of this folder"
             )
@@ -433,20 +421,16 @@ def _indexed_files(folder: Path) -> Iterator[tuple[str, Path]]:
             held[name] = _tensor_names(folder, name)
             _require_few(folder / name, sum(map(len, held.values())))
         if tensor not in held[name]:
-            raise ForeignFolderError(f"{folder / name}: the tensor {tensor} is missing")
+            raise CheckpointError(f"{folder / name}: the tensor {tensor} is missing")
         yield tensor, folder / name
 
 
 def _tensor_names(folder: Path, name: str) -> set[str]:
     path = folder / name
-    try:
-        opened = open_file(folder, name, MAX_WEIGHT_BYTES)
-    except CheckpointError as error:
-        raise ForeignFolderError(str(error)) from error
-    with opened as file:
+    with open_file(folder, name, MAX_WEIGHT_BYTES) as file:
         length = int.from_bytes(file.read(8), "little")
     if length > MAX_HEADER_BYTES:
-        raise ForeignFolderError(
+        raise CheckpointError(
             f"{path}: the header has {length:,} bytes, at most {MAX_HEADER_BYTES:,}"
         )
     try:
@@ -455,35 +439,17 @@ def _tensor_names(folder: Path, name: str) -> set[str]:
             _require_few(path, len(names))
             for name in names:
                 if (dtype := file.get_slice(name).get_dtype()) not in _DTYPES:
-                    raise ForeignFolderError(
+                    raise CheckpointError(
                         f"{path}: {name} holds {dtype}: quantised weights cannot be read"
                     )
             return names
-    except ForeignFolderError:
-        raise
-    except CheckpointError as error:
-        raise ForeignFolderError(str(error)) from error
     except (OSError, SafetensorError) as error:
-        raise ForeignFolderError(f"{path} is damaged or cut short: {error}") from error
+        raise CheckpointError(f"{path} is damaged or cut short: {error}") from error
 
 
 def _require_few(path: Path, n_tensors: int) -> None:
     if n_tensors > MAX_TENSORS:
-        raise ForeignFolderError(f"{path}: {n_tensors:,} tensors, at most {MAX_TENSORS:,}")
-
-
-def _read(folder: Path, name: str, max_bytes: int) -> bytes:
-    try:
-        return read_file(folder, name, max_bytes)
-    except CheckpointError as error:
-        raise ForeignFolderError(str(error)) from error
-
-
-def _file(folder: Path, name: str, max_bytes: int) -> Path:
-    try:
-        return require_file(folder, name, max_bytes)
-    except CheckpointError as error:
-        raise ForeignFolderError(str(error)) from error
+        raise CheckpointError(f"{path}: {n_tensors:,} tensors, at most {MAX_TENSORS:,}")
 
 
 def _object(pairs: list[tuple[str, object]]) -> object:

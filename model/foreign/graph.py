@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from headlight.model.circuits.weights import InputMatrix, NormParts, Weights
-from headlight.model.foreign.matrices import output_weights
+from headlight.model.foreign.matrices import input_matrix, output_weights
 from headlight.model.foreign.passes import ForeignPasses
 
 _LETTERS = {"queries": "Q", "keys": "K", "values": "V"}
@@ -21,18 +21,10 @@ def graph_weights(model: ForeignPasses) -> Weights:
         module = _norm_module(model, site)
         return None if module is None else norm_parts(module, named.d_model)
 
-    def input_matrix(site: str) -> InputMatrix | None:
+    def inputs(site: str) -> InputMatrix | None:
         path, _, part = site.rpartition(".")
         matrix = named.matrices.get(f"{path}.W_{_LETTERS[part]}")
-        weight = None if matrix is None else getattr(matrix.module, "weight", None)
-        if matrix is None or not isinstance(weight, Tensor):
-            return None
-        rows = weight if type(matrix.module).__name__ == "Conv1D" else weight.T
-        by_head = rows.detach()[:, matrix.columns].transpose(0, 1) * matrix.factor
-        bias = getattr(matrix.module, "bias", None)
-        if isinstance(bias, Tensor):
-            bias = bias.detach()[matrix.columns] * matrix.factor
-        return InputMatrix(by_head, bias)
+        return None if matrix is None else input_matrix(matrix)
 
     def outputs(path: str) -> Tensor | None:
         try:
@@ -40,7 +32,7 @@ def graph_weights(model: ForeignPasses) -> Weights:
         except KeyError:
             return None
 
-    return Weights(norm, input_matrix, outputs)
+    return Weights(norm, inputs, outputs)
 
 
 def _norm_module(model: ForeignPasses, site: str) -> nn.Module | None:

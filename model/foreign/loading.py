@@ -22,7 +22,6 @@ from headlight.model.checkpoint.files import CONFIG, CheckpointError, require_me
 from headlight.model.foreign.folder import (
     LEAST_TABLE,
     ForeignFolder,
-    ForeignFolderError,
 )
 from headlight.model.hooks import SkipInitialisation
 
@@ -197,12 +196,12 @@ def config_of(folder: ForeignFolder) -> Any:
     """Return the config of a folder, made by its class without reading a file.
 
     Raises:
-        ForeignFolderError: Transformers does not know the architecture, or rejects the config.
+        CheckpointError: Transformers does not know the architecture, or rejects the config.
     """
     library = transformers_library()
     where = folder.path / CONFIG
     if folder.model_type not in library.models.auto.configuration_auto.CONFIG_MAPPING_NAMES:
-        raise ForeignFolderError(
+        raise CheckpointError(
             f"{where}: Transformers {library.__version__} has no model_type {folder.model_type!r}, "
             "and code that comes with a folder is never run"
         )
@@ -210,7 +209,7 @@ def config_of(folder: ForeignFolder) -> Any:
         with quiet():
             return library.AutoConfig.for_model(folder.model_type, **folder.config)
     except Exception as error:
-        raise ForeignFolderError(f"{where}: {_first_line(error)}") from error
+        raise CheckpointError(f"{where}: {_first_line(error)}") from error
 
 
 def class_of(folder: ForeignFolder, config: Any) -> tuple[str, type[nn.Module]]:
@@ -219,7 +218,7 @@ def class_of(folder: ForeignFolder, config: Any) -> tuple[str, type[nn.Module]]:
     A model that turns speech into text may be listed as an encoder–decoder and be none.
 
     Raises:
-        ForeignFolderError: the model predicts no tokens.
+        CheckpointError: the model predicts no tokens.
     """
     library = transformers_library()
     auto = library.models.auto.modeling_auto
@@ -231,7 +230,7 @@ def class_of(folder: ForeignFolder, config: Any) -> tuple[str, type[nn.Module]]:
             kind: type[nn.Module] = getattr(library, name or names[0])
             is_pair = bool(getattr(config, "is_encoder_decoder", False))
             return ("causal" if task == "seq2seq" and not is_pair else task), kind
-    raise ForeignFolderError(
+    raise CheckpointError(
         f"{folder.path / CONFIG}: {name or folder.model_type} is not a language model: it lacks "
         "the output layer that predicts tokens, as base models and classifiers do; save the model "
         "as …ForCausalLM, …LMHeadModel, …ForMaskedLM or …ForConditionalGeneration"
@@ -248,7 +247,7 @@ def build(
     """Return the model with its weights on the CPU, in eval mode; `read` returns the weights.
 
     Raises:
-        ForeignFolderError: a tensor is missing, unknown or of another shape.
+        CheckpointError: a tensor is missing, unknown or of another shape.
         CheckpointError: the model needs more memory than there is.
     """
     require_memory(folder.path / CONFIG, folder.n_numbers, dtype.itemsize)
@@ -257,7 +256,7 @@ def build(
             with torch.device("meta"):
                 bare = kind(config)
         except Exception as error:
-            raise ForeignFolderError(f"{folder.path / CONFIG}: {_first_line(error)}") from error
+            raise CheckpointError(f"{folder.path / CONFIG}: {_first_line(error)}") from error
     n_parameters = sum(parameter.numel() for parameter in bare.parameters())
     _require_held(folder, bare)
     require_memory(folder.path / CONFIG, n_parameters, dtype.itemsize)
@@ -276,7 +275,7 @@ def build(
                 **experts_of(kind),
             )
         except Exception as error:
-            raise ForeignFolderError(f"{folder.path}: {_first_line(error)}") from error
+            raise CheckpointError(f"{folder.path}: {_first_line(error)}") from error
     _require_complete(folder, info)
     model.eval()
     built: nn.Module = model
@@ -299,14 +298,14 @@ def _require_held(folder: ForeignFolder, bare: nn.Module) -> None:
     shapes = sorted(bare.named_parameters(), key=lambda named: -named[1].numel())
     if shapes and shapes[0][1].numel() > max(folder.n_numbers, LEAST_TABLE):
         name, largest = shapes[0]
-        raise ForeignFolderError(
+        raise CheckpointError(
             f"{folder.path / CONFIG}: {name} would have {largest.numel():,} numbers, and the "
             f"weight files hold {folder.n_numbers:,}"
         )
     n_bytes = sum(buffer.nbytes for buffer in bare.buffers())
     limit = max(4 * folder.n_numbers, MAX_BUFFER_BYTES)
     if n_bytes > limit:
-        raise ForeignFolderError(
+        raise CheckpointError(
             f"{folder.path / CONFIG}: the tables of its sizes take {n_bytes:,} bytes, at most "
             f"{limit:,}"
         )
@@ -317,14 +316,14 @@ def _require_complete(folder: ForeignFolder, info: Any) -> None:
         names = (entry if isinstance(entry, str) else entry[0] for entry in info.get(problem) or ())
         faulty = sorted(names)
         if faulty:
-            raise ForeignFolderError(
+            raise CheckpointError(
                 f"{folder.path}: the tensor {faulty[0]} {verb} ({len(faulty)} in all)"
             )
     if errors := info.get("error_msgs"):
-        raise ForeignFolderError(f"{folder.path}: {str(errors[0])[:200]}")
+        raise CheckpointError(f"{folder.path}: {str(errors[0])[:200]}")
     unknown = sorted(name for name in info["unexpected_keys"] if not _UNREAD.fullmatch(name))
     if unknown:
-        raise ForeignFolderError(
+        raise CheckpointError(
             f"{folder.path}: the tensor {unknown[0]} is unknown ({len(unknown)} in all)"
         )
 

@@ -6,15 +6,14 @@ are W_Q, W_K and W_V if the module multiplies by a matrix and is given the strea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 
+from headlight.model.circuits.weights import InputMatrix
 from headlight.model.foreign.attention_facts import same, tolerance_of
 from headlight.model.foreign.probe import Call
 from headlight.model.foreign.sites import Matrix, Named, Source, rows_of
@@ -167,66 +166,45 @@ def weights(model: ForeignPasses) -> dict[str, Weight]:
     named, by_name = model.named, dict[str, Weight]()
     by_token = ("vocab", "d_model")
     for stack, table in named.embeddings.items():
-        rows = rows_of(table)
-        _add(by_name, f"{stack}.embedding.W_E", by_token, rows.shape, partial(_of, rows))
+        by_name[f"{stack}.embedding.W_E"] = Weight.of(by_token, rows_of(table))
     for stack, (table, start) in named.tables.items():
         rows = rows_of(table)[start:]
-        axes = ("position", "d_model")
-        _add(by_name, f"{stack}.embedding.W_pos", axes, rows.shape, partial(_of, rows))
+        by_name[f"{stack}.embedding.W_pos"] = Weight.of(("position", "d_model"), rows)
     for _, points in named.attention_points:
         for letter in "QKV":
-            name = f"{points.path}.W_{letter}"
-            if name in named.matrices:
-                _add_projection(by_name, name, named.matrices[name])
+            if (matrix := named.matrices.get(f"{points.path}.W_{letter}")) is not None:
+                axes, weight = ("head", "d_model", "d_head"), _matrix_of(matrix.module)
+                assert weight is not None
+                made = partial(_of_heads, matrix)
+                by_name[f"{points.path}.W_{letter}"] = Weight.of(axes, weight, made)
+                if (bias := _bias_of(matrix)) is not None:
+                    by_name[f"{points.path}.b_{letter}"] = Weight.of(("head", "d_head"), bias)
         if points.path in named.projections:
-            by_head = partial(_projection, named, points.path)
-            name = f"{points.path}.W_O"
-            _add(by_name, name, ("head", "d_head", "d_model"), by_head().shape, by_head)
-            bias = getattr(named.projections[points.path], "bias", None)
-            _add_bias(by_name, name, ("d_model",), bias)
+            rows, axes = _projection(named, points.path), ("head", "d_head", "d_model")
+            by_name[f"{points.path}.W_O"] = Weight.of(axes, rows)
+            if (bias := getattr(named.projections[points.path], "bias", None)) is not None:
+                by_name[f"{points.path}.b_O"] = Weight.of(("d_model",), bias)
     unembedding = getattr(model.module.get_output_embeddings(), "weight", None)
     if unembedding is not None and unembedding.ndim == 2:
-        _add(by_name, "W_U", by_token, unembedding.shape, partial(_of, unembedding))
+        by_name["W_U"] = Weight.of(by_token, unembedding)
     return by_name
 
 
-def _add_projection(by_name: dict[str, Weight], name: str, matrix: Matrix) -> None:
-    n_heads, width = matrix.columns.shape
+def _of_heads(matrix: Matrix, weight: Tensor) -> Tensor:
+    columns = weight[:, matrix.columns.to(weight.device)]
+    return columns.transpose(0, 1) * matrix.factor
+
+
+def _bias_of(matrix: Matrix) -> Tensor | None:
+    bias = getattr(matrix.module, "bias", None)
+    return None if bias is None else bias.detach()[matrix.columns] * matrix.factor
+
+
+def input_matrix(matrix: Matrix) -> InputMatrix | None:
+    """Return W_Q, W_K or W_V by head, with its bias; None: its module has no matrix."""
     weight = _matrix_of(matrix.module)
-    assert weight is not None
-
-    def by_head() -> Tensor:
-        return weight.detach()[:, matrix.columns].transpose(0, 1) * matrix.factor
-
-    axes = ("head", "d_model", "d_head")
-    _add(by_name, name, axes, (n_heads, len(weight), width), by_head)
-    if (bias := getattr(matrix.module, "bias", None)) is not None:
-        _add_bias(by_name, name, ("head", "d_head"), bias[matrix.columns] * matrix.factor)
-
-
-def _add_bias(
-    by_name: dict[str, Weight],
-    name: str,
-    axes: tuple[str, ...],
-    bias: Tensor | None,
-) -> None:
-    if bias is not None:
-        _add(by_name, name.replace(".W_", ".b_"), axes, bias.shape, partial(_of, bias))
-
-
-def _add(
-    by_name: dict[str, Weight],
-    name: str,
-    axes: tuple[str, ...],
-    shape: Sequence[int],
-    read: Callable[[], Tensor],
-) -> None:
-    by_name[name] = Weight(axes, tuple(shape), lambda: _array(read()))
-
-
-def _of(tensor: Tensor) -> Tensor:
-    return tensor
-
-
-def _array(tensor: Tensor) -> Float[np.ndarray, "*axes"]:
-    return tensor.detach().float().cpu().contiguous().numpy()
+    return (
+        None
+        if weight is None
+        else InputMatrix(_of_heads(matrix, weight.detach()), _bias_of(matrix))
+    )

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from headlight.model import cancellation
 from headlight.model.checkpoint.card import ModelCard
+from headlight.model.checkpoint.files import CheckpointError
 from headlight.model.circuits.weights import Weights
 from headlight.model.description import NO_LIMIT, Description
 from headlight.model.foreign import attention as attention_file
@@ -26,7 +27,6 @@ from headlight.model.foreign.checks import Checked, check, restore
 from headlight.model.foreign.decoding import Decoding, decoding_of, read_decoding
 from headlight.model.foreign.folder import (
     ForeignFolder,
-    ForeignFolderError,
     Progress,
     no_progress,
     read_folder,
@@ -205,16 +205,14 @@ class ForeignModel(ForeignPasses):
         interventions: Sequence[Intervention],
     ) -> Mapping[str, Tensor]:
         """As `Served.gradients`."""
-        inputs: dict[str, Any] = {"input_ids": torch.tensor([list(text)], device=self.device)}
-        if target:
-            inputs["decoder_input_ids"] = torch.tensor([list(target)], device=self.device)
         with (
             torch.inference_mode(False),
             torch.enable_grad(),
             gradient_leaves(self.points, sites) as leaves,
             self.passing(1, interventions),
         ):
-            logits = self.module(**inputs, use_cache=False).logits[0, position].float()
+            inputs = self.inputs_of([text], [target] if target else None)
+            logits = self.module(**inputs).logits[0, position].float()
             difference = logits[tokens[0]] - logits[tokens[1]]
             by_leaf = torch.autograd.grad(difference, list(leaves.values()))
         return dict(zip(leaves, by_leaf, strict=True))
@@ -228,17 +226,11 @@ class ForeignModel(ForeignPasses):
         interventions: Sequence[Intervention] = (),
     ) -> Float[Tensor, "row query vocab"]:
         """As `Served.run`."""
-        inputs: dict[str, Any] = {
-            "input_ids": torch.tensor([list(text) for text in texts], device=self.device)
-        }
-        if targets:
-            ids = torch.tensor([list(target) for target in targets], device=self.device)
-            inputs["decoder_input_ids"] = ids
         with ExitStack() as stack:
             stack.enter_context(self.passing(len(texts), interventions))
             for site, edit in edits:
                 stack.enter_context(self.points.edit(site, edit))
-            logits: Tensor = self.module(**inputs, use_cache=False).logits
+            logits: Tensor = self.module(**self.inputs_of(texts, targets)).logits
         return logits
 
     def graph_weights(self) -> Weights:
@@ -294,7 +286,7 @@ def load_foreign(
 
     Raises:
         MissingExtra: Transformers is not installed.
-        ForeignFolderError: a file is missing, damaged or refused, or the model has no attention
+        CheckpointError: a file is missing, damaged or refused, or the model has no attention
             that could be named and checked; the message names the file and the reason.
     """
     files = read_folder(folder)
@@ -335,7 +327,7 @@ def _reading(
 
     def progress(share: float) -> None:
         if is_given_up.is_set():
-            raise ForeignFolderError(f"{folder.path}: given up")
+            raise CheckpointError(f"{folder.path}: given up")
         on_progress(share * _READ)
 
     weights: Future[dict[str, Tensor]] = Future()
@@ -380,7 +372,7 @@ def serve_module(
         decoding: the settings of decoding of its folder; None: those of the module.
 
     Raises:
-        ForeignFolderError: it has no attention that could be named and checked.
+        CheckpointError: it has no attention that could be named and checked.
     """
     _register()
     module.requires_grad_(requires_grad=False)
@@ -394,7 +386,7 @@ def serve_module(
         named = name_sites(module, task, recorded)
     except Exception as error:  # whatever a model file does
         first = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-        raise ForeignFolderError(
+        raise CheckpointError(
             f"{name}: a {type(module).__name__} cannot be watched: {first}"
         ) from error
     install(named)
@@ -406,10 +398,10 @@ def serve_module(
             result = checked
         else:
             result = check(passes, name, recorded, inputs)
-    except ForeignFolderError:
+    except CheckpointError:
         raise
     except Exception as error:
-        raise ForeignFolderError(
+        raise CheckpointError(
             f"{name}: the self-check of a {type(module).__name__} fails: {error}"
         ) from error
     for hook in named.hooks:  # the recorded tensors are not needed any more

@@ -145,6 +145,29 @@ class ForeignPasses:
         axes = {name: point.axes for name, point in self.points.hook_points.items()}
         return {site: _stacked([part[site] for part in parts], axes[site]) for site in sites}
 
+    def reread(
+        self, inputs: Mapping[str, Tensor], sites: Sequence[str], *, is_first: bool = False
+    ) -> Mapping[str, Tensor]:
+        """As `read`, of the inputs of a pass of the self-check."""
+        targets = inputs.get("decoder_input_ids")
+        return self.read(
+            inputs["input_ids"].tolist(),
+            None if targets is None else targets.tolist(),
+            sites=sites,
+            is_first=is_first,
+        )
+
+    def inputs_of(
+        self, texts: Sequence[Sequence[int]], targets: Sequence[Sequence[int]] | None
+    ) -> dict[str, Any]:
+        """Return the inputs of a pass over texts of one length, without a cache."""
+        given = {"input_ids": texts, **({"decoder_input_ids": targets} if targets else {})}
+        tensors = {
+            name: torch.tensor([list(text) for text in rows], device=self.device)
+            for name, rows in given.items()
+        }
+        return {**tensors, "use_cache": False}
+
     def _read(
         self,
         texts: Sequence[Sequence[int]],

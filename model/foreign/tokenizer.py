@@ -14,7 +14,7 @@ from headlight.model.checkpoint.files import (
     CheckpointError,
     require_file,
 )
-from headlight.model.foreign.folder import ForeignFolder, ForeignFolderError, read_json
+from headlight.model.foreign.folder import ForeignFolder, read_json
 from headlight.model.foreign.loading import MissingExtra, quiet, transformers_library
 from headlight.model.foreign.sentencepiece import (
     SOURCE,
@@ -230,7 +230,7 @@ def read_tokenizer(folder: ForeignFolder, config: Any, start_ids: tuple[int, ...
     """Return the tokenizer of a folder: its tokenizer.json, Marian's two models, or bytes for ByT5.
 
     Raises:
-        ForeignFolderError: the folder has none, or it is damaged.
+        CheckpointError: the folder has none, or it is damaged.
     """
     library = transformers_library()
     if not (folder.path / TOKENIZER).exists():
@@ -240,7 +240,7 @@ def read_tokenizer(folder: ForeignFolder, config: Any, start_ids: tuple[int, ...
     try:
         require_file(folder.path, TOKENIZER, MAX_BYTES[TOKENIZER])
     except CheckpointError as error:
-        raise ForeignFolderError(
+        raise CheckpointError(
             f"{error}; a fast tokenizer is needed: save the tokenizer again with Transformers"
         ) from error
     require_harmless(folder.path)
@@ -277,7 +277,7 @@ def _without_file(
     except MissingExtra:
         raise
     except Exception as error:
-        raise ForeignFolderError(f"{folder.path}: its tokenizer is damaged: {error}") from error
+        raise CheckpointError(f"{folder.path}: its tokenizer is damaged: {error}") from error
 
 
 def _typed_mask(backend: Any, mask_id: int) -> re.Pattern[str]:

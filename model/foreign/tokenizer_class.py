@@ -22,7 +22,7 @@ from headlight.model.checkpoint.files import (
     path_of_open_file,
     read_file,
 )
-from headlight.model.foreign.folder import ForeignFolderError, read_json
+from headlight.model.foreign.folder import read_json
 from headlight.model.foreign.loading import quiet
 
 TOKENIZER_CONFIG = "tokenizer_config.json"
@@ -59,7 +59,7 @@ def tokenizer_class(folder: Path, config: Any, options: Mapping[str, Any], libra
         library: Transformers.
 
     Raises:
-        ForeignFolderError: the name of the class is no name.
+        CheckpointError: the name of the class is no name.
     """
     auto = library.models.auto.tokenization_auto
     generic = library.PreTrainedTokenizerFast
@@ -67,7 +67,7 @@ def tokenizer_class(folder: Path, config: Any, options: Mapping[str, Any], libra
     hub = named or getattr(config, "tokenizer_class", None)
     for name in (named, hub):
         if name is not None and not (isinstance(name, str) and _NAME.fullmatch(name)):
-            raise ForeignFolderError(
+            raise CheckpointError(
                 f"{folder / TOKENIZER_CONFIG}: tokenizer_class ({str(name)[:100]!r}) must be the "
                 "name of a class"
             )
@@ -102,7 +102,7 @@ def open_tokenizer(folder: Path, config: Any, options: Mapping[str, Any], librar
     """Open the tokenizer.json of a folder, which was checked, by the class of `AutoTokenizer`.
 
     Raises:
-        ForeignFolderError: the class does not read tokenizer.json, an option is out of range, or
+        CheckpointError: the class does not read tokenizer.json, an option is out of range, or
             the class rejects the file.
     """
     path = folder / TOKENIZER
@@ -132,7 +132,7 @@ def open_tokenizer(folder: Path, config: Any, options: Mapping[str, Any], librar
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
         first = str(error).strip().splitlines() or [type(error).__name__]
-        raise ForeignFolderError(
+        raise CheckpointError(
             f"{path} is not a readable tokenizer: {kind.__name__}: {first[0][:300]}"
         ) from error
 
@@ -140,22 +140,22 @@ def open_tokenizer(folder: Path, config: Any, options: Mapping[str, Any], librar
 def _require_read(folder: Path, kind: Any, options: Mapping[str, Any], library: Any) -> None:
     """Check that a class reads tokenizer.json, and nothing else."""
     if not (isinstance(kind, type) and issubclass(kind, library.PreTrainedTokenizerFast)):
-        raise ForeignFolderError(
+        raise CheckpointError(
             f"{folder / TOKENIZER}: Transformers reads this folder by {kind.__name__}, whose "
             "tokens may be others; if tokenizer.json is right, name TokenizersBackend as "
             f"tokenizer_class in {TOKENIZER_CONFIG}"
         )
     if (folder / _TEKKEN).exists() and find_spec("mistral_common") is not None:
-        raise ForeignFolderError(
+        raise CheckpointError(
             f"{folder / _TEKKEN}: Transformers reads it and not tokenizer.json; remove one of them"
         )
     others = options.get("fast_tokenizer_files") or [TOKENIZER]
     if others != [TOKENIZER]:
-        raise ForeignFolderError(
+        raise CheckpointError(
             f"{folder / TOKENIZER_CONFIG}: fast_tokenizer_files names other files than {TOKENIZER}"
         )
     if options.get("init_inputs"):
-        raise ForeignFolderError(
+        raise CheckpointError(
             f"{folder / TOKENIZER_CONFIG}: init_inputs are arguments without a name; remove them"
         )
 
@@ -166,18 +166,15 @@ def _require_sizes(where: Path, options: Mapping[str, Any]) -> None:
     The library compares each token without a name with all that were added.
     """
     if len(options) > MAX_ADDED:
-        raise ForeignFolderError(f"{where}: {len(options):,} entries, at most {MAX_ADDED:,}")
+        raise CheckpointError(f"{where}: {len(options):,} entries, at most {MAX_ADDED:,}")
     for key, value in options.items():
         most = MAX_ADDED if key == "added_tokens_decoder" else MAX_EXTRA
         if isinstance(value, list | dict) and len(value) > most:
-            raise ForeignFolderError(f"{where}: {key} has {len(value):,} entries, at most {most:,}")
+            raise CheckpointError(f"{where}: {key} has {len(value):,} entries, at most {most:,}")
         is_count = isinstance(value, int | float) and _COUNT.fullmatch(key)
         if is_count and value > MAX_MADE:
-            raise ForeignFolderError(f"{where}: {key} ({value:,}) must be at most {MAX_MADE:,}")
+            raise CheckpointError(f"{where}: {key} ({value:,}) must be at most {MAX_MADE:,}")
 
 
 def _has_byte_level(folder: Path) -> bool:
-    try:
-        return b'"ByteLevel"' in read_file(folder, TOKENIZER, MAX_BYTES[TOKENIZER])
-    except CheckpointError as error:
-        raise ForeignFolderError(str(error)) from error
+    return b'"ByteLevel"' in read_file(folder, TOKENIZER, MAX_BYTES[TOKENIZER])

@@ -24,7 +24,6 @@ from headlight.model.checkpoint.files import (
     open_file,
     read_file,
 )
-from headlight.model.foreign.folder import ForeignFolderError
 
 MAX_STEPS, MAX_PIECE_CHARACTERS = 64, 100
 MAX_ADDED_TOKENS, MAX_GROWTH = 1_000, 256
@@ -72,7 +71,7 @@ def require_harmless(folder: Path) -> None:
     """Check the parts of a folder's tokenizer.json, and try it in a child process.
 
     Raises:
-        ForeignFolderError: it is not a regular file, a part has the wrong type or lets a text grow
+        CheckpointError: it is not a regular file, a part has the wrong type or lets a text grow
             without bound, or the library does not open it within the limits.
     """
     path = folder / TOKENIZER
@@ -83,11 +82,11 @@ def require_harmless(folder: Path) -> None:
             raise ValueError("must be a JSON object")
         require_bounded_parts(parts)
     except RecursionError as error:
-        raise ForeignFolderError(f"{path}: nests too deeply") from error
-    except CheckpointError as error:
-        raise ForeignFolderError(str(error)) from error
+        raise CheckpointError(f"{path}: nests too deeply") from error
+    except CheckpointError:
+        raise
     except ValueError as error:
-        raise ForeignFolderError(f"{path} is not a readable tokenizer: {error}") from error
+        raise CheckpointError(f"{path} is not a readable tokenizer: {error}") from error
     _try_out(folder, len(content))
 
 
@@ -205,13 +204,13 @@ def _try_out(folder: Path, n_bytes: int) -> None:
                 check=False,
             )
     except subprocess.TimeoutExpired as error:
-        raise ForeignFolderError(
+        raise CheckpointError(
             f"{path}: the tokenizer does not read a short text within {4 * seconds:.0f} s"
         ) from error
     if done.returncode:
-        raise ForeignFolderError(
+        raise CheckpointError(
             f"{path}: the tokenizer does not read a short text with {memory / 1e6:,.0f} MB of "
             f"memory and {seconds:.1f} s of a processor"
         )
     if reason := done.stdout.decode(errors="replace").strip():
-        raise ForeignFolderError(f"{path} is not a readable tokenizer: {reason}")
+        raise CheckpointError(f"{path} is not a readable tokenizer: {reason}")

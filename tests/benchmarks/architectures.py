@@ -184,7 +184,7 @@ def serve(model_type, task):
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     from headlight.analyses.registry import ANALYSES
-    from headlight.model.foreign.folder import ForeignFolderError
+    from headlight.model.checkpoint.files import CheckpointError
     from headlight.model.foreign.loading import quiet
     from headlight.model.foreign.model import load_foreign
     from headlight.tracing.results import available
@@ -203,7 +203,7 @@ def serve(model_type, task):
             return {"state": "not built", "reason": f"it cannot be saved: {error}"[:300]}
         try:
             served = load_foreign(folder)
-        except ForeignFolderError as error:
+        except CheckpointError as error:
             return {"state": "refused", "reason": str(error).split(": ", 1)[1]}
     description = served.description
     wanted = [name for name in OF_PARTS if name in ANALYSES]

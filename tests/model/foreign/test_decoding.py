@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from headlight.model.cancellation import Cancelled, cancellable
+from headlight.model.checkpoint.files import CheckpointError
 from headlight.model.foreign.decoding import MAX_IDS
-from headlight.model.foreign.folder import GENERATION, ForeignFolderError
+from headlight.model.foreign.folder import GENERATION
 from headlight.model.foreign.loading import quiet
 from headlight.model.foreign.model import load_foreign, serve_module
 from headlight.model.generation.sampling import Sampling, generate
@@ -244,7 +245,7 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_setting_is_refused_in_one_sentence(name, changed):
     settings, reason = HOSTILE[name]
-    with pytest.raises(ForeignFolderError, match=reason) as caught:
+    with pytest.raises(CheckpointError, match=reason) as caught:
         load_foreign(changed("bart", **settings))
     said = str(caught.value)
     assert GENERATION in said
@@ -256,7 +257,7 @@ def test_a_hostile_setting_is_refused_in_one_sentence(name, changed):
 def test_a_file_that_is_no_object_is_refused(content, changed):
     folder = changed("gpt2")
     (folder / GENERATION).write_text(content)
-    with pytest.raises(ForeignFolderError, match=GENERATION):
+    with pytest.raises(CheckpointError, match=GENERATION):
         load_foreign(folder)
 
 

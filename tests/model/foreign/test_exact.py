@@ -5,9 +5,9 @@ import threading
 import pytest
 import torch
 
+from headlight.model.checkpoint.files import CheckpointError
 from headlight.model.foreign import attention, checks
 from headlight.model.foreign.blockwise_check import WholeMatrices
-from headlight.model.foreign.folder import ForeignFolderError
 from headlight.model.foreign.model import serve_module
 from headlight.model.foreign.probe import record
 from headlight.model.generation.sampling import Continuation, Sampling, generate
@@ -88,7 +88,7 @@ def test_rounding_is_told_and_any_larger_difference_is_refused(factor, monkeypat
 
     monkeypatch.setattr(module, "forward", forward)
     if factor > 1 + 1e-5:
-        with pytest.raises(ForeignFolderError, match="differ from those of eager attention by"):
+        with pytest.raises(CheckpointError, match="differ from those of eager attention by"):
             serve_module(module, "causal", "tiny")
         return
     measured = serve_module(module, "causal", "tiny").description.checks

@@ -16,7 +16,6 @@ from headlight.model.foreign.checks import EAGER
 from headlight.model.foreign.folder import (
     INDEX,
     SINGLE,
-    ForeignFolderError,
     read_folder,
 )
 from headlight.model.foreign.model import ForeignModel, load_foreign
@@ -153,7 +152,7 @@ def spoiled(request, folder):
 def test_a_folder_is_refused_with_the_file_and_the_reason(spoiled, closed):
     folder, reason = spoiled
     before = sorted(path.name for path in folder.iterdir())
-    with pytest.raises(ForeignFolderError, match=reason) as caught:
+    with pytest.raises(CheckpointError, match=reason) as caught:
         load_foreign(folder)
     assert "gpt2" in str(caught.value)
     assert gc.isenabled()
@@ -171,7 +170,7 @@ def test_a_folder_is_refused_with_the_file_and_the_reason(spoiled, closed):
 )
 def test_a_million_layers_are_rejected(folder, changes, reason):
     change_config(folder, **changes)
-    with pytest.raises(ForeignFolderError, match=reason):
+    with pytest.raises(CheckpointError, match=reason):
         read_folder(folder)
 
 
@@ -233,5 +232,5 @@ def test_an_infinity_that_transformers_wrote_is_read_as_a_number(folder):
 def test_a_tag_of_a_number_on_something_else_is_refused(folder, tag):
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "time_step_limit": tag}))
-    with pytest.raises(ForeignFolderError, match="must be Infinity"):
+    with pytest.raises(CheckpointError, match="must be Infinity"):
         read_folder(folder)

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
+from headlight.model.checkpoint.files import CheckpointError
 from headlight.model.foreign import rotations
 from headlight.model.foreign.checks import Checked
-from headlight.model.foreign.folder import ForeignFolderError
 from headlight.model.foreign.loading import quiet
 from headlight.model.foreign.model import serve_module
 from headlight.model.foreign.rotations import Switch, separates
@@ -135,7 +135,7 @@ def test_a_rotation_of_another_switch_than_the_library_s_is_refused(monkeypatch)
 
     monkeypatch.setattr(rotations, "_call_copy", keep_state)
     module = make("dynamic")
-    with pytest.raises(ForeignFolderError, match="its rotation differs by"):
+    with pytest.raises(CheckpointError, match="its rotation differs by"):
         serve_module(module, "causal", "tiny")
 
 

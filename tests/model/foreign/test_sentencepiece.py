@@ -7,7 +7,8 @@ import sys
 import pytest
 import sentencepiece
 
-from headlight.model.foreign.folder import ForeignFolder, ForeignFolderError
+from headlight.model.checkpoint.files import CheckpointError
+from headlight.model.foreign.folder import ForeignFolder
 from headlight.model.foreign.loading import MissingExtra
 from headlight.model.foreign.tokenizer import read_tokenizer
 from tests.model.foreign.test_tokenizer import CORPUS, TEXTS
@@ -88,7 +89,7 @@ def test_a_piece_beyond_the_vocabulary_is_unknown(marian):
 )
 def test_a_damaged_folder_is_refused(marian, damage):
     damage(marian)
-    with pytest.raises(ForeignFolderError, match="its tokenizer is damaged"):
+    with pytest.raises(CheckpointError, match="its tokenizer is damaged"):
         read_tokenizer(folder_of(marian), None)
 
 

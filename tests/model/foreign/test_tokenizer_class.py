@@ -6,7 +6,8 @@ import pytest
 import transformers
 from tokenizers import AddedToken, processors
 
-from headlight.model.foreign.folder import ForeignFolder, ForeignFolderError
+from headlight.model.checkpoint.files import CheckpointError
+from headlight.model.foreign.folder import ForeignFolder
 from headlight.model.foreign.loading import quiet
 from headlight.model.foreign.tokenizer import read_tokenizer
 from headlight.model.foreign.tokenizer_class import tokenizer_class
@@ -203,7 +204,7 @@ def test_tokens_of_older_files_are_added(folder):
 def test_older_files_that_are_too_large_are_refused(name, content, reason, folder):
     checkpoint, config = folder("gpt2", "byte_level", {})
     (checkpoint.path / name).write_text(json.dumps(content))
-    with pytest.raises(ForeignFolderError, match=reason) as caught:
+    with pytest.raises(CheckpointError, match=reason) as caught:
         read_tokenizer(checkpoint, config)
     assert name in str(caught.value)
 
@@ -288,7 +289,7 @@ def test_options_that_cannot_be_followed_are_refused(name, folder):
     backend = "unigram" if "extra_ids" in options else "word_piece"
     checkpoint, _ = folder("t5" if backend == "unigram" else "bert", backend, options)
     config = transformers.AutoConfig.from_pretrained(checkpoint.path)
-    with pytest.raises(ForeignFolderError, match=reason) as caught:
+    with pytest.raises(CheckpointError, match=reason) as caught:
         read_tokenizer(checkpoint, config)
     assert "\n" not in str(caught.value)
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from headlight.model.checkpoint.files import CheckpointError
 from headlight.model.foreign import tokenizer_parts
-from headlight.model.foreign.folder import ForeignFolderError
 from headlight.model.foreign.tokenizer_parts import require_harmless
 from tests.tiny_checkpoints import make_tokenizer
 
@@ -57,7 +57,7 @@ HOSTILE = {
 def test_a_tokenizer_that_grows_a_text_is_refused(name, folder):
     parts, reason = HOSTILE[name]
     change(folder, **parts)
-    with pytest.raises(ForeignFolderError, match=reason):
+    with pytest.raises(CheckpointError, match=reason):
         require_harmless(folder)
 
 
@@ -68,5 +68,5 @@ def test_a_tokenizer_as_transformers_writes_it_is_taken(folder):
 def test_a_tokenizer_that_needs_more_memory_than_allowed_is_refused(folder, monkeypatch):
     monkeypatch.setattr(tokenizer_parts, "require_bounded_parts", lambda parts: None)
     change(folder, normalizer=chain("normalizers", 33))
-    with pytest.raises(ForeignFolderError, match="MB of memory"):
+    with pytest.raises(CheckpointError, match="MB of memory"):
         require_harmless(folder)

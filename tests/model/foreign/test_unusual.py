@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from headlight.model.foreign.folder import ForeignFolderError
+from headlight.model.checkpoint.files import CheckpointError
 from headlight.model.foreign.model import load_foreign, serve_module
 from headlight.model.interventions.head_ablation import HeadAblation
 from headlight.model.interventions.intervention import ImpossibleIntervention
@@ -85,7 +85,7 @@ def test_the_heads_of_a_hybrid_write_behind_the_factor_of_its_layers(served):
     ],
 )
 def test_an_attention_of_another_form_is_refused_by_name(name, reason, folder_of):
-    with pytest.raises(ForeignFolderError, match=reason):
+    with pytest.raises(CheckpointError, match=reason):
         load_foreign(folder_of(name))
 
 
