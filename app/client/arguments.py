@@ -1,4 +1,4 @@
-"""The types of the client's arguments; `make openapi` makes them of the API's requests."""
+"""The types of the client's arguments; `make openapi` makes them of the requests."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, Required, SupportsIndex, TypeAlias, TypedDict

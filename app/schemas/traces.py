@@ -74,7 +74,7 @@ class TokenizeRequest(Request):
         description="In place of a text, token ids, which are read as they are: no special token "
         "is added.",
     )
-    text: str | None = option(None, "The text.", validate_default=True)
+    text: str | None = option(None, "The text.", flag=None, validate_default=True)
     model: ModelId | None = option(
         None,
         "The model whose tokenizer is used; if omitted, the default model.",

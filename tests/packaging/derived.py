@@ -30,7 +30,7 @@ FORMS: dict[type[BaseModel], str] = {
     AtlasSearchRequest: "",
 }
 """The requests whose fields are arguments of the client; one of them has a place."""
-HEAD = '''"""The types of the client's arguments; `make openapi` makes them of the API's requests."""
+HEAD = '''"""The types of the client's arguments; `make openapi` makes them of the requests."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, Required, SupportsIndex, TypeAlias, TypedDict

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from headlight.client import endpoints
-from tests.packaging import derived
+from tests.packaging import derived, reference
 
 RENEW = "HEADLIGHT_RENEW_OPENAPI" in os.environ
 ROOT = Path(__file__).parents[2]
-FILES = {"app/client/arguments.py": derived.arguments}
+FILES = {"app/client/arguments.py": derived.arguments, "docs/api.md": reference.reference}
 
 
 @pytest.mark.parametrize("name", FILES)

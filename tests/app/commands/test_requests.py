@@ -15,9 +15,9 @@ from headlight.schemas.generation import GenerateRequest
 from headlight.schemas.traces import TraceRequest
 
 FOR_PROGRAMS = {
-    TraceRequest: {"ids"},
+    TraceRequest: {"ids", "text"},
     GenerateRequest: {
-        *("ids", "forced", "skip", "n_alternatives", "layers", "heads", "capture"),
+        *("ids", "text", "forced", "skip", "n_alternatives", "layers", "heads", "capture"),
     },
     CircuitRequest: {"pairs", "edges"},
 }
