@@ -31,10 +31,18 @@ MODELS = ("stories", "translate", "fill")
 """Models that ship, one of each kind: a decoder, a translator, an encoder."""
 
 
-def reference() -> str:
-    """Return the page."""
+def reference(models: Iterable[str] = MODELS) -> str:
+    """Return the page, with the sites of some models."""
     document = create_app(Settings(device="cpu")).openapi()
-    parts = (_python(), _rest(document), _requests(), _analyses(), _edits(), _sites(), _settings())
+    parts = (
+        _python(),
+        _rest(document),
+        _requests(),
+        _analyses(),
+        _edits(),
+        _sites(models),
+        _settings(),
+    )
     return "\n\n".join((INTRODUCTION, *("\n".join(part) for part in parts))) + "\n"
 
 
@@ -130,12 +138,12 @@ def _edits() -> Iterator[str]:
         yield from _fields(form, {})
 
 
-def _sites() -> Iterator[str]:
+def _sites(models: Iterable[str]) -> Iterator[str]:
     yield "## Sites\n"
-    yield f"Of the models {', '.join(MODELS)}; `N` is a layer. Other models may have others."
+    yield f"Of the models {', '.join(models)}; `N` is a layer. Other models may have others."
     registry = registry_of(Settings(device="cpu"))
     axes: dict[str, str] = {}
-    for model in MODELS:
+    for model in models:
         for site in registry.describe(model).sites:
             name = re.sub(r"\.\d+\.", ".N.", site.name)
             axes.setdefault(name, ", ".join(axis for axis in site.axes if axis != "batch"))
