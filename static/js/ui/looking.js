@@ -1,5 +1,5 @@
 /**
- * What the page looks at: the row of a head, the position whose prediction is told, the requests and
+ * The page's look at a trace: the row of a head, the position whose prediction is told, the requests and
  * sentences that follow from them. Pure: the stage draws it.
  */
 

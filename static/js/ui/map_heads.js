@@ -118,40 +118,6 @@ export function createMapHeads({ onState, onSight, announce }, mapsOf) {
     }
   }
 
-  /**
-   * @param {MapLayer[]} layers
-   * @param {number} width
-   * @param {number} chosen layer
-   * @returns {Group[]}
-   */
-  function build(layers, width, chosen) {
-    const heads = layers[0]?.maps.length ?? 1;
-    const room = Math.floor((width - LABEL) / heads) - GAP;
-    const side = Math.max(SIDE.least, Math.min(SIDE.most, room));
-    const folds = layers.length > MOST_OPEN;
-    const groups = [];
-    for (let first = 0; first < layers.length; first += folds ? GROUP : layers.length) {
-      const members = layers.slice(first, folds ? first + GROUP : layers.length);
-      const rows = members.map((layer) => rowOf(layer, side));
-      const node = folds
-        ? element(
-            'details',
-            { open: members.some(({ layer }) => layer === chosen) },
-            element(
-              'summary',
-              {},
-              `Layers ${members[0].layer} to ${members[members.length - 1].layer}`,
-            ),
-            ...rows.map(({ line }) => line),
-          )
-        : element('div', {}, ...rows.map(({ line }) => line));
-      const group = { node, layers: rows };
-      node.addEventListener('toggle', () => paint(group));
-      groups.push(group);
-    }
-    return groups;
-  }
-
   return {
     element: block,
 
@@ -166,7 +132,7 @@ export function createMapHeads({ onState, onSight, announce }, mapsOf) {
       const isOther = trace !== seen.trace || name !== seen.name || theme !== seen.theme;
       const key = `${layers.length} ${layers[0]?.maps.length} ${width}`;
       if (isOther || key !== drawn.key) {
-        drawn = { groups: build(layers, width, state.layer), key };
+        drawn = { groups: build(layers, width, state.layer, paint), key };
         seen = { trace, name, theme };
         body.replaceChildren(...drawn.groups.map(({ node }) => node));
         drawn.groups.forEach(paint);
@@ -180,6 +146,41 @@ export function createMapHeads({ onState, onSight, announce }, mapsOf) {
       }
     },
   };
+}
+
+/**
+ * @param {MapLayer[]} layers
+ * @param {number} width
+ * @param {number} chosen layer
+ * @param {(group: Group) => void} paint a group that was opened
+ * @returns {Group[]}
+ */
+function build(layers, width, chosen, paint) {
+  const heads = layers[0]?.maps.length ?? 1;
+  const room = Math.floor((width - LABEL) / heads) - GAP;
+  const side = Math.max(SIDE.least, Math.min(SIDE.most, room));
+  const folds = layers.length > MOST_OPEN;
+  const groups = [];
+  for (let first = 0; first < layers.length; first += folds ? GROUP : layers.length) {
+    const members = layers.slice(first, folds ? first + GROUP : layers.length);
+    const rows = members.map((layer) => rowOf(layer, side));
+    const node = folds
+      ? element(
+          'details',
+          { open: members.some(({ layer }) => layer === chosen) },
+          element(
+            'summary',
+            {},
+            `Layers ${members[0].layer} to ${members[members.length - 1].layer}`,
+          ),
+          ...rows.map(({ line }) => line),
+        )
+      : element('div', {}, ...rows.map(({ line }) => line));
+    const group = { node, layers: rows };
+    node.addEventListener('toggle', () => paint(group));
+    groups.push(group);
+  }
+  return groups;
 }
 
 /** @typedef {{canvas: HTMLCanvasElement, map: SmallMap, isDone: boolean}} MapCell */

@@ -9,7 +9,6 @@ import { element, paintValues } from './dom.js';
 /**
  * @import { Area } from '../plot/renderer.js'
  * @import { Box, Pan } from '../plot/grid.js'
- * @import { Matrix } from '../trace/trace.js'
  * @import { Patch } from '../state/state.js'
  */
 
@@ -82,7 +81,7 @@ export function createPanZoom(plot, { area, onMoved }) {
   plot.append(canvas);
   /** @type {Pan|undefined} */
   let pan;
-  /** @type {{image: HTMLCanvasElement, box: Box}[]} */
+  /** @type {Layer[]} */
   let layers = [];
   /** The place of the map; the server may not have answered yet. @type {Box} */
   let box = { x0: 0, x1: 1, y0: 0, y1: 1 };
@@ -100,36 +99,16 @@ export function createPanZoom(plot, { area, onMoved }) {
   /** @param {Box} to */
   function moveTo(to) {
     box = to;
-    if (!isMoving)
-      layers = (pan?.layers ?? []).map(({ matrix, box: of }) => ({
-        image: painted(matrix),
-        box: of,
-      }));
+    if (!isMoving && pan) layers = paintLayers(pan);
     isMoving = true;
     plot.classList.add('is-panning');
     if (!frame) frame = requestAnimationFrame(draw);
   }
 
-  /** @param {Matrix} matrix */
-  function painted({ rows, columns, data }) {
-    const image = element('canvas', { width: columns, height: rows });
-    const { colours, top } = /** @type {Pan} */ (pan);
-    paintValues(image, data, colours, top);
-    return image;
-  }
-
   function draw() {
     frame = 0;
     const rectangle = area();
-    const context = canvas.getContext('2d');
-    if (!rectangle || !context || !isMoving) return;
-    const [width, height] = [Math.round(rectangle.width), Math.round(rectangle.height)];
-    if (canvas.width !== width || canvas.height !== height)
-      Object.assign(canvas, { width, height });
-    canvas.style.transform = `translate(${rectangle.left}px, ${rectangle.top}px)`;
-    context.clearRect(0, 0, width, height);
-    context.imageSmoothingEnabled = false;
-    for (const layer of layers) drawLayer(context, layer, { box, width, height });
+    if (rectangle && isMoving) drawLayers(canvas, rectangle, layers, box);
   }
 
   function end() {
@@ -154,11 +133,9 @@ export function createPanZoom(plot, { area, onMoved }) {
     if (event.pointerType === 'touch' && fingers.size < 2) return;
     fingers.set(event.pointerId, placeOf(event));
     const to = [...fingers.values()];
-    const rectangle = area();
-    const far = Math.hypot(
-      (to[0].x - grip.from[0].x) * (rectangle?.width ?? 0),
-      (to[0].y - grip.from[0].y) * (rectangle?.height ?? 0),
-    );
+    const { width = 0, height = 0 } = area() ?? {};
+    const [{ x, y }] = grip.from;
+    const far = Math.hypot((to[0].x - x) * width, (to[0].y - y) * height);
     if (isMoving || to.length > 1 || far > SLOP) moveTo(boxAfter(pan, grip.box, grip.from, to));
   }
 
@@ -305,10 +282,38 @@ export function createZoom(plot, { area, onBox }) {
   };
 }
 
+/** @typedef {{image: HTMLCanvasElement, box: Box}} Layer the numbers at hand, as a picture */
+
+/** @param {Pan} pan @returns {Layer[]} */
+function paintLayers({ layers, colours, top }) {
+  return layers.map(({ matrix: { rows, columns, data }, box }) => {
+    const image = element('canvas', { width: columns, height: rows });
+    paintValues(image, data, colours, top);
+    return { image, box };
+  });
+}
+
+/**
+ * @param {HTMLCanvasElement} canvas
+ * @param {Area} area of the map
+ * @param {Layer[]} layers
+ * @param {Box} box that is shown
+ */
+function drawLayers(canvas, area, layers, box) {
+  const context = canvas.getContext('2d');
+  if (!context) return;
+  const [width, height] = [Math.round(area.width), Math.round(area.height)];
+  if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
+  canvas.style.transform = `translate(${area.left}px, ${area.top}px)`;
+  context.clearRect(0, 0, width, height);
+  context.imageSmoothingEnabled = false;
+  for (const layer of layers) drawLayer(context, layer, { box, width, height });
+}
+
 /**
  * Draw the part of a layer that is in sight.
  * @param {CanvasRenderingContext2D} context
- * @param {{image: HTMLCanvasElement, box: Box}} layer
+ * @param {Layer} layer
  * @param {{box: Box, width: number, height: number}} shown
  */
 function drawLayer(context, { image, box: of }, { box, width, height }) {
@@ -317,18 +322,13 @@ function drawLayer(context, { image, box: of }, { box, width, height }) {
   if (x0 >= x1 || y0 >= y1) return;
   const source = { x: image.width / (of.x1 - of.x0), y: image.height / (of.y1 - of.y0) };
   const target = { x: width / (box.x1 - box.x0), y: height / (box.y1 - box.y0) };
-  const place = [(x0 - box.x0) * target.x, (y0 - box.y0) * target.y];
-  const size = [(x1 - x0) * target.x, (y1 - y0) * target.y];
-  context.clearRect(place[0], place[1], size[0], size[1]);
-  context.drawImage(
-    image,
-    (x0 - of.x0) * source.x,
-    (y0 - of.y0) * source.y,
-    (x1 - x0) * source.x,
-    (y1 - y0) * source.y,
-    place[0],
-    place[1],
-    size[0],
-    size[1],
-  );
+  /** @type {[number, number][]} */
+  const [place, size, from, part] = [
+    [(x0 - box.x0) * target.x, (y0 - box.y0) * target.y],
+    [(x1 - x0) * target.x, (y1 - y0) * target.y],
+    [(x0 - of.x0) * source.x, (y0 - of.y0) * source.y],
+    [(x1 - x0) * source.x, (y1 - y0) * source.y],
+  ];
+  context.clearRect(...place, ...size);
+  context.drawImage(image, ...from, ...part, ...place, ...size);
 }

@@ -1,4 +1,4 @@
-/** What lies over a drawing: the marks of cells, rows and columns, the tip, and the highlight. */
+/** The layers over a drawing: marks of cells, rows and columns, the tip, and the highlight. */
 
 import { boxOf } from '../plot/renderer.js';
 import { element } from './dom.js';

@@ -135,10 +135,8 @@ export function createChips(host, label, { onChoose, onPress, onPoint }) {
   /** Of a long text those near the visible part exist; `chips` has holes for the rest. */
   /** @type {ReturnType<typeof createBlocks>|null} */
   let blocks = null;
-  /** @type {{query: number|null, roving: number, queries: number[], keys: number[], weights?: Float64Array|null, scale?: Uint8Array, ceiling: number}} */
-  const look = { query: null, roving: 0, queries: [], keys: [], ceiling: 1 };
-  /** The tokens that are drawn, if not all. @type {[number, number][]} */
-  let parts = [];
+  /** @type {ChipsLook} */
+  const look = { query: null, roving: 0, queries: [], keys: [], ceiling: 1, parts: [] };
   /** @param {EventTarget|null} target */
   const indexOf = (target) =>
     chips.findIndex((node) => target instanceof Node && node?.contains(target));
@@ -151,31 +149,23 @@ export function createChips(host, label, { onChoose, onPress, onPoint }) {
   host.setAttribute('role', 'listbox');
   host.setAttribute('aria-label', label);
   host.setAttribute('aria-orientation', 'horizontal');
-  host.addEventListener('click', ({ target }) => {
-    if (indexOf(target) >= 0) onPress(indexOf(target));
+  listen(host, indexOf, {
+    onPress,
+    onPoint,
+    onKey(event, index) {
+      const to = step(event.key, index, chips.length, host.dir);
+      if (to === null) return;
+      event.preventDefault();
+      if (event.key === 'Enter' || event.key === ' ') {
+        onPress(index);
+        return;
+      }
+      onChoose(to);
+      chipAt(to)?.focus();
+    },
   });
-  host.addEventListener('keydown', (event) => {
-    const index = indexOf(event.target);
-    const to = step(event.key, index, chips.length, host.dir);
-    if (to === null) return;
-    event.preventDefault();
-    if (event.key === 'Enter' || event.key === ' ') {
-      onPress(index);
-      return;
-    }
-    onChoose(to);
-    chipAt(to)?.focus();
-  });
-  host.addEventListener('pointerover', ({ target, pointerType }) => {
-    if (pointerType !== 'touch' && indexOf(target) >= 0) onPoint(indexOf(target));
-  });
-  host.addEventListener('pointerleave', ({ pointerType }) => {
-    if (pointerType !== 'touch') onPoint(null);
-  });
-  host.addEventListener('focusin', ({ target }) => {
-    if (indexOf(target) >= 0) onPoint(indexOf(target));
-  });
-  host.addEventListener('focusout', () => onPoint(null));
+  /** @param {(node: HTMLElement, index: number, look: ChipsLook) => void} dress */
+  const each = (dress) => chips.forEach((node, index) => dress(node, index, look));
 
   return {
     /** @param {Token[]} tokens @param {string} text */
@@ -183,7 +173,7 @@ export function createChips(host, label, { onChoose, onPress, onPoint }) {
       const hadFocus = chips.findIndex((node) => node && node === document.activeElement);
       host.dir = readDirection(text);
       if (tokens.length !== chips.length) host.scrollTop = 0; // another sentence is read from its start
-      parts = [];
+      look.parts = [];
       blocks?.destroy();
       blocks = null;
       if (tokens.length > MOST_WHOLE) {
@@ -202,7 +192,7 @@ export function createChips(host, label, { onChoose, onPress, onPoint }) {
     /** @param {number|null} query null: none of these tokens is the query */
     choose(query) {
       look.query = query;
-      chips.forEach(select);
+      each(select);
       rove(
         query ??
           Math.max(
@@ -221,16 +211,16 @@ export function createChips(host, label, { onChoose, onPress, onPoint }) {
       const [queries, keys] = [[query].flat(), [key].flat()];
       Object.assign(look, { queries, keys });
       host.classList.toggle('is-pointed', queries.length + keys.length > 0);
-      chips.forEach(mark);
+      each(mark);
       reveal(host, [chipAt(queries.at(-1)), chipAt(keys.at(-1))]);
     },
 
     /** @param {[number, number][]} wanted the first token of each part, and the one after its last; none: all */
     follow(wanted) {
-      if (String(wanted) === String(parts)) return;
-      parts = wanted;
-      chips.forEach(fade);
-      const first = chipAt(parts[0]?.[0]);
+      if (String(wanted) === String(look.parts)) return;
+      look.parts = wanted;
+      each(fade);
+      const first = chipAt(wanted[0]?.[0]);
       if (first) host.scrollTop = first.offsetTop - MARGIN;
     },
 
@@ -241,32 +231,9 @@ export function createChips(host, label, { onChoose, onPress, onPoint }) {
      */
     tint(weights, scale, ceiling = 1) {
       Object.assign(look, { weights, scale, ceiling });
-      chips.forEach(tint);
+      each(tint);
     },
   };
-
-  /** @param {HTMLElement} node @param {number} index */
-  function select(node, index) {
-    node.setAttribute('aria-selected', String(index === look.query));
-    node.tabIndex = index === look.roving ? 0 : -1;
-  }
-
-  /** @param {HTMLElement} node @param {number} index */
-  function mark(node, index) {
-    node.classList.toggle('is-query', look.queries.includes(index));
-    node.classList.toggle('is-key', look.keys.includes(index));
-  }
-
-  /** @param {HTMLElement} node @param {number} index */
-  function tint(node, index) {
-    tintChip(node, look.weights?.[index], look.scale, look.ceiling);
-  }
-
-  /** @param {HTMLElement} node @param {number} index */
-  function fade(node, index) {
-    const isInside = parts.some(([from, to]) => from <= index && index < to);
-    node.classList.toggle('is-outside', parts.length > 0 && !isInside);
-  }
 
   /** @param {Token[]} tokens of a long text */
   function showBlocks(tokens) {
@@ -278,10 +245,7 @@ export function createChips(host, label, { onChoose, onPress, onPoint }) {
         const nodes = tokens.slice(first, last).map((token, at) => chip(token, first + at));
         nodes.forEach((node, at) => {
           chips[first + at] = node;
-          select(node, first + at);
-          mark(node, first + at);
-          tint(node, first + at);
-          fade(node, first + at);
+          for (const dress of [select, mark, tint, fade]) dress(node, first + at, look);
         });
         return outlined(tokens.slice(first, last), nodes);
       },
@@ -295,8 +259,66 @@ export function createChips(host, label, { onChoose, onPress, onPoint }) {
   function rove(to) {
     look.roving = to;
     chipAt(to);
-    chips.forEach(select);
+    each(select);
   }
+}
+
+/**
+ * @typedef {Object} ChipsLook
+ * @property {number|null} query
+ * @property {number} roving the chip that Tab leads to
+ * @property {number[]} queries that are pointed at
+ * @property {number[]} keys
+ * @property {Float64Array|null} [weights]
+ * @property {Uint8Array} [scale]
+ * @property {number} ceiling
+ * @property {[number, number][]} parts the tokens that are drawn, if not all
+ */
+
+/** @param {HTMLElement} node @param {number} index @param {ChipsLook} look */
+function select(node, index, { query, roving }) {
+  node.setAttribute('aria-selected', String(index === query));
+  node.tabIndex = index === roving ? 0 : -1;
+}
+
+/** @param {HTMLElement} node @param {number} index @param {ChipsLook} look */
+function mark(node, index, { queries, keys }) {
+  node.classList.toggle('is-query', queries.includes(index));
+  node.classList.toggle('is-key', keys.includes(index));
+}
+
+/** @param {HTMLElement} node @param {number} index @param {ChipsLook} look */
+function tint(node, index, { weights, scale, ceiling }) {
+  tintChip(node, weights?.[index], scale, ceiling);
+}
+
+/** @param {HTMLElement} node @param {number} index @param {ChipsLook} look */
+function fade(node, index, { parts }) {
+  const isInside = parts.some(([from, to]) => from <= index && index < to);
+  node.classList.toggle('is-outside', parts.length > 0 && !isInside);
+}
+
+/**
+ * @param {HTMLElement} host
+ * @param {(target: EventTarget|null) => number} indexOf −1: no chip
+ * @param {{onPress: (index: number) => void, onPoint: (index: number|null) => void, onKey: (event: KeyboardEvent, index: number) => void}} handlers
+ */
+function listen(host, indexOf, { onPress, onPoint, onKey }) {
+  /** @param {(index: number) => void} act @returns {(event: Event) => void} */
+  const onChip = (act) => (event) => {
+    const index = indexOf(event.target);
+    if (index >= 0) act(index);
+  };
+  host.addEventListener('click', onChip(onPress));
+  host.addEventListener('focusin', onChip(onPoint));
+  host.addEventListener('focusout', () => onPoint(null));
+  host.addEventListener('keydown', (event) => onKey(event, indexOf(event.target)));
+  host.addEventListener('pointerover', (event) => {
+    if (event.pointerType !== 'touch') onChip(onPoint)(event);
+  });
+  host.addEventListener('pointerleave', ({ pointerType }) => {
+    if (pointerType !== 'touch') onPoint(null);
+  });
 }
 
 /**

@@ -1,4 +1,4 @@
-/** What the page looks at. */
+/** The page's look at a trace. */
 
 import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
