@@ -43,21 +43,14 @@ const KINDS = [
 export function createComposer(form, { onTyping, onText, onFile, onExample, onTarget, onModel }) {
   const box = partOf(form, '#text', HTMLTextAreaElement);
   const target = partOf(form, '#target', HTMLTextAreaElement);
-  const translation = partOf(form, '#translation', HTMLElement);
-  const translated = partOf(form, '#translated', HTMLElement);
-  const stale = partOf(form, '#stale', HTMLElement);
   const menu = partOf(form, '#model', HTMLSelectElement);
-  const examples = partOf(form, '#examples', HTMLElement);
-  const exact = partOf(form, '#exact', HTMLElement);
-  const reads = partOf(form, '#reads', HTMLElement);
-  const surplus = partOf(form, '#surplus', HTMLElement);
-  const note = partOf(form, '#text-note', HTMLElement);
-  let offered = '';
+  /** @param {string} id */
+  const part = (id) => partOf(form, `#${id}`, HTMLElement);
+  const [translation, translated] = [part('translation'), part('translated')];
+  const [stale, exact, reads, note] = ['stale', 'exact', 'reads', 'text-note'].map(part);
+  const examples = createExamples(part('examples'), onExample);
   /** The reader’s own translation, and the sentence it was written for. @type {{target: string|null, text: string}} */
   let written = { target: null, text: '' };
-  /** A text that was too long, and its beginning that fits. */
-  let cut = { beginning: '', whole: '' };
-
   /** The card of the chosen model. @type {Card|null} */
   let chosen = null;
 
@@ -65,39 +58,15 @@ export function createComposer(form, { onTyping, onText, onFile, onExample, onTa
     onText(multiplies(chosen) ? asQuestion(text) : text, isTyped),
   );
   const ofTarget = listen(target, onTyping, onTarget);
-  partOf(form, '#own', HTMLElement).addEventListener('click', () => {
+  const size = createSize(box, part('surplus'));
+  part('own').addEventListener('click', () => {
     target.value = '';
     ofTarget.submit();
     target.focus();
   });
-  box.addEventListener('input', () => {
-    unmark();
-    fold();
-  });
-  box.addEventListener('scroll', () => {
-    surplus.scrollTop = box.scrollTop;
-  });
-  function fold() {
-    const most = SHOWN_WHOLE[matchMedia(NARROW).matches ? 'narrow' : 'wide'];
-    box.classList.toggle('is-long', box.value.length > most);
-  }
-  function unmark() {
-    surplus.hidden = true;
-    box.classList.remove('is-marked');
-  }
-  /** @param {Example} example @param {HTMLElement} button */
-  function press(example, button) {
-    mark(button);
-    onExample(example);
-  }
-  /** Several examples may be of one text. @param {HTMLElement|undefined} pressed */
-  function mark(pressed) {
-    for (const button of examples.querySelectorAll('button'))
-      button.ariaPressed = String(button === pressed);
-  }
   function leftOut() {
     const back = () => {
-      box.value = cut.whole;
+      box.value = size.cut().whole;
       ofText.submit();
     };
     return ['The rest of the text was left out. ', button('Put it back', back)];
@@ -145,23 +114,16 @@ export function createComposer(form, { onTyping, onText, onFile, onExample, onTa
         target.value = given ?? '';
       if (given !== written.target) written = { target: given, text };
       stale.textContent = given !== null && text !== written.text ? STALE : '';
-      fold();
+      size.refit();
       translation.hidden = card.kind !== 'encoder-decoder';
       translation.classList.toggle('is-own', given !== null);
       menu.value = model;
-      unmark();
       note.replaceChildren(
-        ...(text && text === cut.beginning ? leftOut() : [unsuited(text, card)]),
+        ...(text && text === size.cut().beginning ? leftOut() : [unsuited(text, card)]),
       );
       exact.textContent = exactness(card);
       exact.hidden = exact.textContent === '';
-      if (offered !== card.id)
-        examples.replaceChildren(...card.examples.map((example) => exampleButton(example, press)));
-      offered = card.id;
-      const alike = [...examples.querySelectorAll('button')].filter(
-        (button) => button.dataset.text === text,
-      );
-      mark(alike.find((button) => button.ariaPressed === 'true') ?? alike[0]);
+      examples.show(card, text);
     },
 
     /** Drop what was typed and not yet submitted: another text was chosen. */
@@ -178,6 +140,69 @@ export function createComposer(form, { onTyping, onText, onFile, onExample, onTa
         'The vocabulary has no tokens for these characters: they are replaced, or read byte by byte.';
     },
 
+    markFrom: size.markFrom,
+
+    /** @param {string|null} text the model's translation; null: there is none */
+    translate(text) {
+      translated.textContent = text === '' ? 'empty: the model ended at once' : (text ?? '–');
+      translated.classList.toggle('is-nothing', !text);
+    },
+  };
+}
+
+/**
+ * Create the buttons of the examples. Several may be of one text, so the pressed one is marked.
+ * @param {HTMLElement} host
+ * @param {(example: Example) => void} onExample
+ */
+function createExamples(host, onExample) {
+  let offered = '';
+  /** @param {HTMLElement|undefined} pressed */
+  function mark(pressed) {
+    for (const button of host.querySelectorAll('button'))
+      button.ariaPressed = String(button === pressed);
+  }
+  /** @param {Example} example @param {HTMLElement} button */
+  function press(example, button) {
+    mark(button);
+    onExample(example);
+  }
+  return {
+    /** @param {Card} card @param {string} text that is read */
+    show(card, text) {
+      if (offered !== card.id)
+        host.replaceChildren(...card.examples.map((example) => exampleButton(example, press)));
+      offered = card.id;
+      const alike = [...host.querySelectorAll('button')].filter(
+        (button) => button.dataset.text === text,
+      );
+      mark(alike.find((button) => button.ariaPressed === 'true') ?? alike[0]);
+    },
+  };
+}
+
+/**
+ * Fold a text that is long, and mark what of it does not fit the model, on a layer below the box.
+ * @param {HTMLTextAreaElement} box
+ * @param {HTMLElement} surplus
+ */
+function createSize(box, surplus) {
+  /** A text that was too long, and its beginning that fits. */
+  let cut = { beginning: '', whole: '' };
+  const refit = () => {
+    surplus.hidden = true;
+    box.classList.remove('is-marked');
+    const most = SHOWN_WHOLE[matchMedia(NARROW).matches ? 'narrow' : 'wide'];
+    box.classList.toggle('is-long', box.value.length > most);
+  };
+  box.addEventListener('input', refit);
+  box.addEventListener('scroll', () => {
+    surplus.scrollTop = box.scrollTop;
+  });
+  return {
+    refit,
+    cut: () => cut,
+
     /** Mark what of the text does not fit. @param {number} length of what does */
     markFrom(length) {
       cut = { beginning: box.value.slice(0, length), whole: box.value };
@@ -187,12 +212,6 @@ export function createComposer(form, { onTyping, onText, onFile, onExample, onTa
       box.classList.add('is-marked');
       box.scrollTop = mark.offsetTop - box.clientHeight / 2;
       surplus.scrollTop = box.scrollTop;
-    },
-
-    /** @param {string|null} text the model's translation; null: there is none */
-    translate(text) {
-      translated.textContent = text === '' ? 'empty: the model ended at once' : (text ?? '–');
-      translated.classList.toggle('is-nothing', !text);
     },
   };
 }
