@@ -5,7 +5,7 @@
 
 import { askWhenRefused, cardOf } from './api/calls.js';
 import { followLink } from './api/links.js';
-import { createReader } from './api/reader.js';
+import { Reader } from './api/reader.js';
 import { isChapter } from './rules/chapter.js';
 import { MAP } from './ui/model_map/parts.js';
 import { wordsAfter } from './trace/words.js';
@@ -53,7 +53,7 @@ const store = createStore({
   onChange: follow,
 });
 const retrier = createRetrier(() => reader.start());
-const reader = createReader({
+const reader = new Reader({
   store,
   retrier,
   asks: { whole: (card) => request([...VIEWS, MAP], card), overview: overviewAsk },
@@ -182,7 +182,7 @@ askWhenRefused(async (hadKey) => (await import('./ui/dialogs.js')).askForKey(had
 createSkip(partOf(document, '.skip', HTMLAnchorElement), () => drawing() ?? byId('text'));
 for (const row of ['examples', 'view-list']) createRoving(byId(row));
 createRoving(partOf(document, '.masthead-links', HTMLElement));
-window.addEventListener('online', reader.retry);
+window.addEventListener('online', () => reader.retry());
 window.addEventListener('popstate', () => {
   const before = store.state.chapter;
   if (store.restore()) reader.read();

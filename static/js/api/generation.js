@@ -58,34 +58,40 @@ const TOO_LONG = {
   status: 422,
 };
 
-/**
- * @param {Object} by
- * @param {(wanted: Wanted, signal: AbortSignal) => AsyncIterable<{event: string, data: any}>} by.stream
- * @param {(isOver: boolean) => void} by.onChange there is more to show; or, `isOver`, all there will be
- * @param {() => void} [by.onReplay] one more token of the path was read
- * @param {(milliseconds: number) => Promise<void>} [by.pause]
- */
-export function createWriter({ stream, onChange, onReplay = () => {}, pause = sleep }) {
+/** Keeps a generated text in step with a path of tokens. */
+export class Writer {
+  #by;
   /** @type {Subject|null} */
-  let subject = null;
+  #subject = null;
   /** @type {Step[]} */
-  let known = [];
-  let isStale = false; // known for other ways to draw
+  #known = [];
+  #isStale = false; // known for other ways to draw
   /** @type {{controller: AbortController, kind: 'writing'|'reading', read: number}|null} */
-  let job = null;
+  #job = null;
   /** @type {Problem|null} */
-  let problem = null;
-  let isCancelled = false;
+  #problem = null;
+  #isCancelled = false;
   /** @type {string|null} */
-  let reason = null;
+  #reason = null;
   /** @type {number[]} */
-  let path = [];
-  let refused = '';
-  let most = MOST_TOKENS;
+  #path = [];
+  #refused = '';
+  #most = MOST_TOKENS;
 
-  function stop() {
-    job?.controller.abort();
-    job = null;
+  /**
+   * @param {Object} by
+   * @param {(wanted: Wanted, signal: AbortSignal) => AsyncIterable<{event: string, data: any}>} by.stream
+   * @param {(isOver: boolean) => void} by.onChange there is more to show; or, `isOver`, all there will be
+   * @param {() => void} [by.onReplay] one more token of the path was read
+   * @param {(milliseconds: number) => Promise<void>} [by.pause]
+   */
+  constructor({ stream, onChange, onReplay = () => {}, pause = sleep }) {
+    this.#by = { stream, onChange, onReplay, pause };
+  }
+
+  stop() {
+    this.#job?.controller.abort();
+    this.#job = null;
   }
 
   /**
@@ -93,139 +99,140 @@ export function createWriter({ stream, onChange, onReplay = () => {}, pause = sl
    * @param {'writing'|'reading'} kind
    * @param {number} count
    */
-  async function run(kind, count, rest = 0) {
-    stop();
-    if (!subject) return;
-    const on = subject;
-    const skip = isStale ? 0 : sharedLength(idsIn(known), path);
-    job = { controller: new AbortController(), kind, read: skip };
-    const { signal } = job.controller;
-    problem = null;
-    isCancelled = false;
-    reason = null;
-    const fresh = known.slice(0, skip);
-    if (kind === 'writing' && !isStale) known = [...fresh]; // what came after it is left behind
+  async #run(kind, count, rest = 0) {
+    this.stop();
+    if (!this.#subject) return;
+    const on = this.#subject;
+    const skip = this.#isStale ? 0 : sharedLength(idsIn(this.#known), this.#path);
+    this.#job = { controller: new AbortController(), kind, read: skip };
+    const { signal } = this.#job.controller;
+    this.#problem = null;
+    this.#isCancelled = false;
+    this.#reason = null;
+    const fresh = this.#known.slice(0, skip);
+    if (kind === 'writing' && !this.#isStale) this.#known = [...fresh]; // what came after it is left behind
     try {
-      if (rest > 0) await pause(rest);
+      if (rest > 0) await this.#by.pause(rest);
       if (signal.aborted) return;
-      for await (const { event, data } of stream(
-        bodyOf(on, path, skip, Math.min(count, most)),
+      for await (const { event, data } of this.#by.stream(
+        bodyOf(on, this.#path, skip, Math.min(count, this.#most)),
         signal,
       )) {
         if (signal.aborted) return;
-        if (event === 'token') await take(data, fresh, kind, count);
-        if (event === 'end') reason = data.reason;
+        if (event === 'token') await this.#take(data, fresh, kind, count);
+        if (event === 'end') this.#reason = data.reason;
       }
-      if (!isKnown(known, path, isStale)) throw new Problem(TOO_LONG);
+      if (!isKnown(this.#known, this.#path, this.#isStale)) throw new Problem(TOO_LONG);
     } catch (error) {
       if (signal.aborted) return;
-      problem = asProblem(error);
+      this.#problem = asProblem(error);
     }
     if (signal.aborted) return;
-    job = null;
-    const limit = limitOf(problem);
-    if (limit >= 1 && limit < most) {
-      most = limit;
-      run(kind, count);
+    this.#job = null;
+    const limit = limitOf(this.#problem);
+    if (limit >= 1 && limit < this.#most) {
+      this.#most = limit;
+      this.#run(kind, count);
       return;
     }
-    if (problem) refused = keyOf(on, path);
-    onChange(true);
+    if (this.#problem) this.#refused = keyOf(on, this.#path);
+    this.#by.onChange(true);
   }
 
   /** @param {Step} step @param {Step[]} fresh @param {string} kind @param {number} count */
-  async function take(step, fresh, kind, count) {
+  async #take(step, fresh, kind, count) {
     fresh.push(step);
-    if (fresh.length < path.length) {
+    if (fresh.length < this.#path.length) {
       // what was known stays in sight until then
-      if (job) job.read = fresh.length;
-      onReplay();
+      if (this.#job) this.#job.read = fresh.length;
+      this.#by.onReplay();
       return;
     }
-    known = [...fresh];
-    isStale = false;
-    if (kind === 'reading' || step.index < path.length) return;
-    onChange(false);
-    if (step.index + 1 < count) await pause(PACE);
+    this.#known = [...fresh];
+    this.#isStale = false;
+    if (kind === 'reading' || step.index < this.#path.length) return;
+    this.#by.onChange(false);
+    if (step.index + 1 < count) await this.#by.pause(PACE);
   }
 
-  return {
-    /**
-     * Set the text and path to show. Unknown steps are requested; other requests are cancelled.
-     * @param {Subject} wanted
-     * @param {number[]} ids the path
-     */
-    want(wanted, ids) {
-      const isSameText = subject?.model === wanted.model && subject?.text === wanted.text;
-      const isSame =
-        isSameText && JSON.stringify(subject?.sampling) === JSON.stringify(wanted.sampling);
-      const isSamePath = idsOf(ids) === idsOf(path);
-      if (
-        isSame &&
-        isSamePath &&
-        (job || isKnown(known, ids, isStale) || refused === keyOf(wanted, ids))
-      ) {
-        subject = wanted; // how the next tokens are searched may differ
-        return;
-      }
-      stop();
-      if (!isSameText) known = [];
-      if (!isSame) isStale = known.length > 0;
-      if (!isSame || !isSamePath) {
-        problem = null;
-        isCancelled = false;
-        reason = null;
-        refused = '';
-      }
-      subject = wanted;
-      path = ids;
-      if (!isKnown(known, path, isStale))
-        run('reading', path.length, isSameText && !isSame ? REST : 0);
-    },
+  /**
+   * Set the text and path to show. Unknown steps are requested; other requests are cancelled.
+   * @param {Subject} wanted
+   * @param {number[]} ids the path
+   */
+  want(wanted, ids) {
+    const isSameText = this.#subject?.model === wanted.model && this.#subject?.text === wanted.text;
+    const isSame =
+      isSameText && JSON.stringify(this.#subject?.sampling) === JSON.stringify(wanted.sampling);
+    const isSamePath = idsOf(ids) === idsOf(this.#path);
+    if (
+      isSame &&
+      isSamePath &&
+      (this.#job ||
+        isKnown(this.#known, ids, this.#isStale) ||
+        this.#refused === keyOf(wanted, ids))
+    ) {
+      this.#subject = wanted; // how the next tokens are searched may differ
+      return;
+    }
+    this.stop();
+    if (!isSameText) this.#known = [];
+    if (!isSame) this.#isStale = this.#known.length > 0;
+    if (!isSame || !isSamePath) {
+      this.#problem = null;
+      this.#isCancelled = false;
+      this.#reason = null;
+      this.#refused = '';
+    }
+    this.#subject = wanted;
+    this.#path = ids;
+    if (!isKnown(this.#known, this.#path, this.#isStale))
+      this.#run('reading', this.#path.length, isSameText && !isSame ? REST : 0);
+  }
 
-    /** Write on from the path. @param {number} count how many tokens, as long as there is room */
-    write(count) {
-      return run('writing', path.length + count);
-    },
+  /** Write on from the path. @param {number} count how many tokens, as long as there is room */
+  write(count) {
+    return this.#run('writing', this.#path.length + count);
+  }
 
-    /** Extend the path to the shown steps; a running generation continues. */
-    follow() {
-      path = idsIn(known);
-      return path;
-    },
+  /** Extend the path to the shown steps; a running generation continues. */
+  follow() {
+    this.#path = idsIn(this.#known);
+    return this.#path;
+  }
 
-    stop,
+  /** Stop on request: unknown steps of the path are not requested again automatically. */
+  cancel() {
+    this.stop();
+    if (isKnown(this.#known, this.#path, this.#isStale)) return;
+    this.#isCancelled = true;
+    if (this.#subject) this.#refused = keyOf(this.#subject, this.#path);
+  }
 
-    /** Stop on request: unknown steps of the path are not requested again automatically. */
-    cancel() {
-      stop();
-      if (isKnown(known, path, isStale)) return;
-      isCancelled = true;
-      if (subject) refused = keyOf(subject, path);
-    },
+  /** Request the unknown steps of the path again after a problem. */
+  retry() {
+    this.#refused = '';
+    return this.#path.length > 0 ? this.#run('reading', this.#path.length) : undefined;
+  }
 
-    /** Request the unknown steps of the path again after a problem. */
-    retry() {
-      refused = '';
-      return path.length > 0 ? run('reading', path.length) : undefined;
-    },
-
-    /** @returns {Writing} */
-    state() {
-      const isWriting = job?.kind === 'writing';
-      const fits = sharedLength(idsIn(known), path) === path.length;
-      return {
-        steps: !fits ? [] : isWriting ? known : known.slice(0, path.length),
-        isWriting,
-        isReading: job?.kind === 'reading',
-        replay: job && !isKnown(known, path, isStale) ? { read: job.read, of: path.length } : null,
-        problem,
-        isCancelled,
-        reason,
-        most,
-      };
-    },
-  };
+  /** @returns {Writing} */
+  state() {
+    const isWriting = this.#job?.kind === 'writing';
+    const fits = sharedLength(idsIn(this.#known), this.#path) === this.#path.length;
+    return {
+      steps: !fits ? [] : isWriting ? this.#known : this.#known.slice(0, this.#path.length),
+      isWriting,
+      isReading: this.#job?.kind === 'reading',
+      replay:
+        this.#job && !isKnown(this.#known, this.#path, this.#isStale)
+          ? { read: this.#job.read, of: this.#path.length }
+          : null,
+      problem: this.#problem,
+      isCancelled: this.#isCancelled,
+      reason: this.#reason,
+      most: this.#most,
+    };
+  }
 }
 
 /**

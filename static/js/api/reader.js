@@ -41,122 +41,129 @@ import * as server from './answers.js';
  * @property {() => void} onAnswer to a request of a view, or the full card
  */
 
-/** @typedef {ReturnType<typeof createReader>} Reader */
-
-/**
- * @param {Object} by
- * @param {Store} by.store
- * @param {{whole: (card: Card) => Ask, overview: (card: Card) => Ask}} by.asks what all views need, and what the view of long texts needs
- * @param {{after: (problem: Problem) => boolean, stop: () => void}} by.retrier calls `start` again
- * @param {Told} by.told
- * @param {Pick<typeof server, 'fetchModels'|'fetchAnswer'|'fittingText'|'readyModel'>} [by.from]
- */
-export function createReader({ store, asks, retrier, told, from = server }) {
-  let catalogue = NO_MODELS;
+/** Reads the text that the state names; it knows nothing of the page. */
+export class Reader {
+  #by;
+  catalogue = NO_MODELS;
   /** The card of the model in use, in short. @type {Card|null} */
-  let card = null;
+  card = null;
   /** @type {Trace|null} */
-  let trace = null;
+  trace = null;
   /** True: the trace is of an earlier text, because the server did not respond. */
-  let isBehind = false;
-  let isReading = false;
-  let controller = new AbortController();
+  #isBehind = false;
+  #isReading = false;
+  #controller = new AbortController();
   /** The text of the last file; if it is too long for the other views, the overview opens. */
-  let fileText = '';
-  let isCardWanted = false;
+  #fileText = '';
+  #isCardWanted = false;
   /** @type {Record<string, Ask>} */
-  let lastBodies = {};
-  const answers = createRequestCache({
-    fetch: (body, signal) => from.fetchAnswer(catalogue, body, signal, told.onProgress),
-    onArrival: told.onAnswer,
-  });
+  #lastBodies = {};
+  #answers;
+
+  /**
+   * @param {Object} by
+   * @param {Store} by.store
+   * @param {{whole: (card: Card) => Ask, overview: (card: Card) => Ask}} by.asks what all views need, and what the view of long texts needs
+   * @param {{after: (problem: Problem) => boolean, stop: () => void}} by.retrier calls `start` again
+   * @param {Told} by.told
+   * @param {Pick<typeof server, 'fetchModels'|'fetchAnswer'|'fittingText'|'readyModel'>} [by.from]
+   */
+  constructor({ store, asks, retrier, told, from = server }) {
+    this.#by = { store, asks, retrier, told, from };
+    this.#answers = createRequestCache({
+      fetch: (body, signal) =>
+        this.#by.from.fetchAnswer(this.catalogue, body, signal, this.#by.told.onProgress),
+      onArrival: this.#by.told.onAnswer,
+    });
+  }
 
   /** Cancel all pending requests. */
-  function newSignal() {
-    controller.abort();
-    told.onStart();
-    controller = new AbortController();
-    return controller.signal;
+  #newSignal() {
+    this.#controller.abort();
+    this.#by.told.onStart();
+    this.#controller = new AbortController();
+    return this.#controller.signal;
   }
 
   /** @param {boolean} isBusy */
-  function tellReading(isBusy) {
-    isReading = isBusy;
-    told.onReading(isBusy);
+  #tellReading(isBusy) {
+    this.#isReading = isBusy;
+    this.#by.told.onReading(isBusy);
   }
 
   /** Fetch the models, then the trace; a restarted server may have other models. */
-  async function start() {
-    const signal = newSignal();
-    tellReading(true);
+  async start() {
+    const signal = this.#newSignal();
+    this.#tellReading(true);
     try {
-      await fetchCatalogue(signal);
+      await this.#fetchCatalogue(signal);
       if (signal.aborted) return;
-      if (catalogue.models.length === 0) throw refusalOf(catalogue, store.state.model);
-      await read();
+      if (this.catalogue.models.length === 0)
+        throw refusalOf(this.catalogue, this.#by.store.state.model);
+      await this.read();
     } catch (error) {
-      if (!signal.aborted) fail(error);
+      if (!signal.aborted) this.#fail(error);
     }
   }
 
   /** @param {AbortSignal} signal */
-  async function fetchCatalogue(signal) {
-    const models = await from.fetchModels(signal);
+  async #fetchCatalogue(signal) {
+    const models = await this.#by.from.fetchModels(signal);
     if (signal.aborted) return;
-    catalogue = models;
-    told.onCatalogue(catalogue);
+    this.catalogue = models;
+    this.#by.told.onCatalogue(this.catalogue);
   }
 
   /** Request the trace of the text; a pending request is cancelled. */
-  async function read() {
-    if (catalogue.models.length === 0) {
-      await start();
+  async read() {
+    if (this.catalogue.models.length === 0) {
+      await this.start();
       return;
     }
-    const signal = newSignal();
-    const wanted = cardOf(catalogue, store.state.model);
-    card = wanted ?? cardOf(catalogue, '') ?? catalogue.models[0];
-    store.begin(card);
-    told.onModel(card, wanted !== undefined);
+    const signal = this.#newSignal();
+    const wanted = cardOf(this.catalogue, this.#by.store.state.model);
+    this.card = wanted ?? cardOf(this.catalogue, '') ?? this.catalogue.models[0];
+    this.#by.store.begin(this.card);
+    this.#by.told.onModel(this.card, wanted !== undefined);
     if (!wanted) {
-      fail(refusalOf(catalogue, store.state.model));
+      this.#fail(refusalOf(this.catalogue, this.#by.store.state.model));
       return;
     }
-    if (store.state.text?.trim() === '') {
-      drop();
-      retrier.stop();
-      told.onEmpty();
+    if (this.#by.store.state.text?.trim() === '') {
+      this.#drop();
+      this.#by.retrier.stop();
+      this.#by.told.onEmpty();
       return;
     }
-    tellReading(true);
+    this.#tellReading(true);
     try {
-      await fetchTrace(wanted, signal);
+      await this.#fetchTrace(wanted, signal);
     } catch (error) {
-      if (!signal.aborted) fail(error);
+      if (!signal.aborted) this.#fail(error);
     }
   }
 
   /** @param {Card} wanted in short @param {AbortSignal} signal */
-  async function fetchTrace(wanted, signal) {
-    const { target } = store.state;
-    const text = store.state.text ?? '';
-    const ready = await from.readyModel(wanted, signal, told.onLoading);
+  async #fetchTrace(wanted, signal) {
+    const { target } = this.#by.store.state;
+    const text = this.#by.store.state.text ?? '';
+    const ready = await this.#by.from.readyModel(wanted, signal, this.#by.told.onLoading);
     if (signal.aborted) return;
-    card = ready;
+    this.card = ready;
     // A foreign model's short card is complete once it is loaded.
-    if (card !== wanted && wanted.state !== 'loaded') await fetchCatalogue(signal);
+    if (this.card !== wanted && wanted.state !== 'loaded') await this.#fetchCatalogue(signal);
     if (signal.aborted) return;
-    told.onModel(card, true);
-    const asked = { model: card.id, text, ...(target !== null && { target }) };
-    const answer = await fetchWhole(asked, card, signal);
+    this.#by.told.onModel(this.card, true);
+    const asked = { model: this.card.id, text, ...(target !== null && { target }) };
+    const answer = await this.#fetchWhole(asked, this.card, signal);
     if (signal.aborted) return;
-    answers.retry();
-    trace = { ...answer, asked };
-    isBehind = false;
-    tellReading(false);
-    retrier.stop();
-    store.fit();
-    told.onTrace(trace);
+    this.#answers.retry();
+    this.trace = { ...answer, asked };
+    this.#isBehind = false;
+    this.#tellReading(false);
+    this.#by.retrier.stop();
+    this.#by.store.fit();
+    this.#by.told.onTrace(this.trace);
   }
 
   /**
@@ -166,40 +173,49 @@ export function createReader({ store, asks, retrier, told, from = server }) {
    * @param {AbortSignal} signal
    * @returns {Promise<Trace>}
    */
-  async function fetchWhole(asked, of, signal) {
+  async #fetchWhole(asked, of, signal) {
     try {
-      return await from.fetchAnswer(catalogue, { ...asked, ...asks.whole(of) }, signal);
+      return await this.#by.from.fetchAnswer(
+        this.catalogue,
+        { ...asked, ...this.#by.asks.whole(of) },
+        signal,
+      );
     } catch (error) {
       if (!isForOverview(asProblem(error), of) || signal.aborted) throw error;
-      if (asked.text === fileText) store.openLong();
-      if (store.state.view !== LONG_VIEW) throw error;
-      const body = { ...asked, ...asks.overview(of) };
-      return await from.fetchAnswer(catalogue, body, signal, told.onProgress);
+      if (asked.text === this.#fileText) this.#by.store.openLong();
+      if (this.#by.store.state.view !== LONG_VIEW) throw error;
+      const body = { ...asked, ...this.#by.asks.overview(of) };
+      return await this.#by.from.fetchAnswer(
+        this.catalogue,
+        body,
+        signal,
+        this.#by.told.onProgress,
+      );
     }
   }
 
   /** Drop the trace and all pending requests. */
-  function drop() {
-    trace = null;
-    isBehind = false;
-    want({});
-    told.onDrop();
-    tellReading(false);
+  #drop() {
+    this.trace = null;
+    this.#isBehind = false;
+    this.#want({});
+    this.#by.told.onDrop();
+    this.#tellReading(false);
   }
 
   /** Tell of a problem; after a failed connection the earlier trace stays. @param {unknown} error */
-  function fail(error) {
-    const { target, view } = store.state;
-    const problem = card ? inTokens(asProblem(error), card) : asProblem(error);
+  #fail(error) {
+    const { target, view } = this.#by.store.state;
+    const problem = this.card ? inTokens(asProblem(error), this.card) : asProblem(error);
     if (target !== null) problem.texts = 'the text or your translation';
-    isBehind = trace !== null && (isWorthRetrying(problem) || isTooLong(problem));
-    if (isBehind) tellReading(false);
-    else drop();
-    const reads = target === null ? card : null;
+    this.#isBehind = this.trace !== null && (isWorthRetrying(problem) || isTooLong(problem));
+    if (this.#isBehind) this.#tellReading(false);
+    else this.#drop();
+    const reads = target === null ? this.card : null;
     if (reads && view !== LONG_VIEW && isForOverview(problem, reads))
       problem.further = { label: 'Show an overview of the whole text', patch: { view: LONG_VIEW } };
-    told.onProblem(problem, retrier.after(problem), isBehind);
-    if (reads && isTooLong(problem)) offerBeginning(problem, reads);
+    this.#by.told.onProblem(problem, this.#by.retrier.after(problem), this.#isBehind);
+    if (reads && isTooLong(problem)) this.#offerBeginning(problem, reads);
   }
 
   /**
@@ -207,18 +223,18 @@ export function createReader({ store, asks, retrier, told, from = server }) {
    * @param {Problem} problem
    * @param {Card} of
    */
-  async function offerBeginning(problem, of) {
-    const { text } = store.state;
-    const { signal } = controller;
+  async #offerBeginning(problem, of) {
+    const { text } = this.#by.store.state;
+    const { signal } = this.#controller;
     try {
-      const fits = await from.fittingText({ card: of, text: text ?? '' }, problem, signal);
-      if (signal.aborted || store.state.text !== text) return;
-      told.onBeginning(fits.text.length);
-      const patch = store.withStandards({ text: fits.text });
-      told.onProblem(
+      const fits = await this.#by.from.fittingText({ card: of, text: text ?? '' }, problem, signal);
+      if (signal.aborted || this.#by.store.state.text !== text) return;
+      this.#by.told.onBeginning(fits.text.length);
+      const patch = this.#by.store.withStandards({ text: fits.text });
+      this.#by.told.onProblem(
         Object.assign(problem, { offer: { label: `Read ${fits.words}`, patch } }),
         false,
-        isBehind,
+        this.#isBehind,
       );
     } catch {
       // The problem itself is told already.
@@ -230,97 +246,79 @@ export function createReader({ store, asks, retrier, told, from = server }) {
    * nothing is held up for it.
    * @param {Record<string, Ask>} bodies
    */
-  function want(bodies) {
-    lastBodies = bodies;
-    const { ofPage: _, ...wanted } = answers.want({
+  #want(bodies) {
+    this.#lastBodies = bodies;
+    const { ofPage: _, ...wanted } = this.#answers.want({
       ...bodies,
-      ...(card && isCardWanted && { ofPage: { card: card.id } }),
+      ...(this.card && this.#isCardWanted && { ofPage: { card: this.card.id } }),
     });
     return wanted;
   }
 
-  return {
-    start,
-    read,
+  /** Return true if the text has no trace: there is none, or only that of an earlier text. */
+  get isBehind() {
+    return this.trace === null || this.#isBehind;
+  }
 
-    get catalogue() {
-      return catalogue;
-    },
+  /** Request the full card of the model in use from now on. */
+  wantCard() {
+    if (this.#isCardWanted) return;
+    this.#isCardWanted = true;
+    if (this.trace) this.#want(this.#lastBodies);
+  }
 
-    get card() {
-      return card;
-    },
+  /**
+   * Return the card of the model in use: in short until the full one is wanted and arrives. That
+   * of a foreign model was read when it was loaded: an answer from before knows less.
+   */
+  fullCard() {
+    if (!this.card || this.card.sites || !this.#isCardWanted) return this.card;
+    return this.#answers.find({ card: this.card.id }).trace?.card ?? this.card;
+  }
 
-    /** Return the trace that is shown: that of the text, or of an earlier one. */
-    get trace() {
-      return trace;
-    },
+  /** Read the text unless that was done, or is being done. */
+  readIfStopped() {
+    if (this.trace === null || this.#isBehind || this.#controller.signal.aborted) this.read();
+  }
 
-    /** Return true if the text has no trace: there is none, or only that of an earlier text. */
-    get isBehind() {
-      return trace === null || isBehind;
-    },
+  /** Keep in mind that a text is that of a file. @param {string} text */
+  expectFile(text) {
+    this.#fileText = text;
+  }
 
-    /** Request the full card of the model in use from now on. */
-    wantCard() {
-      if (isCardWanted) return;
-      isCardWanted = true;
-      if (trace) want(lastBodies);
-    },
+  /**
+   * Return the answers to the requests of a view.
+   * @param {Record<string, Ask>} wanted by the view's names for them
+   */
+  answersTo(wanted) {
+    const of = /** @type {Trace} */ (this.trace);
+    const bodies = Object.entries(wanted).map(([name, ask]) => [name, bodyOf(ask, of)]);
+    return this.#want(Object.fromEntries(bodies));
+  }
 
-    /**
-     * Return the card of the model in use: in short until the full one is wanted and arrives. That
-     * of a foreign model was read when it was loaded: an answer from before knows less.
-     */
-    fullCard() {
-      if (!card || card.sites || !isCardWanted) return card;
-      return answers.find({ card: card.id }).trace?.card ?? card;
-    },
+  /** Request again what views were refused: the network is back. */
+  retry() {
+    this.#answers.retry();
+    if (this.trace) this.#by.told.onAnswer();
+  }
 
-    /** Read the text unless that was done, or is being done. */
-    readIfStopped() {
-      if (trace === null || isBehind || controller.signal.aborted) read();
-    },
+  /** Abandon the earlier text, because another one is being typed. */
+  abandon() {
+    this.#controller.abort();
+    this.#by.retrier.stop();
+  }
 
-    /** Keep in mind that a text is that of a file. @param {string} text */
-    expectFile(text) {
-      fileText = text;
-    },
-
-    /**
-     * Return the answers to the requests of a view.
-     * @param {Record<string, Ask>} wanted by the view's names for them
-     */
-    answersTo(wanted) {
-      const of = /** @type {Trace} */ (trace);
-      const bodies = Object.entries(wanted).map(([name, ask]) => [name, bodyOf(ask, of)]);
-      return want(Object.fromEntries(bodies));
-    },
-
-    /** Request again what views were refused: the network is back. */
-    retry() {
-      answers.retry();
-      if (trace) told.onAnswer();
-    },
-
-    /** Abandon the earlier text, because another one is being typed. */
-    abandon() {
-      controller.abort();
-      retrier.stop();
-    },
-
-    /**
-     * Cancel the pending requests; the server stops working on them.
-     * @returns {boolean} was the text being read?
-     */
-    cancel() {
-      if (!isReading) {
-        answers.cancel();
-        return false;
-      }
-      controller.abort();
-      tellReading(false);
-      return true;
-    },
-  };
+  /**
+   * Cancel the pending requests; the server stops working on them.
+   * @returns {boolean} was the text being read?
+   */
+  cancel() {
+    if (!this.#isReading) {
+      this.#answers.cancel();
+      return false;
+    }
+    this.#controller.abort();
+    this.#tellReading(false);
+    return true;
+  }
 }

@@ -4,7 +4,7 @@
  */
 
 import { advice, isWorthRetrying } from '../api/calls.js';
-import { createWriter, streamGeneration } from '../api/generation.js';
+import { Writer, streamGeneration } from '../api/generation.js';
 import { hasTwoSides, isFilling, isRating } from '../trace/attention.js';
 import { guessInWords } from '../plot/bars.js';
 import { counted, asSentence } from '../words/lists.js';
@@ -324,7 +324,7 @@ export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
   let asked = 0; // tokens, by a button; 0: the page replays a link
   /** @type {{length: number, isNew: boolean}|null} what is being written: after how many tokens it began */
   let begun = null;
-  const writer = createWriter({
+  const writer = new Writer({
     stream: streamGeneration,
     onChange,
     onReplay: () => {

@@ -1,7 +1,7 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { Problem } from '../../../static/js/api/calls.js';
-import { createSseParser, createWriter, eventsOf } from '../../../static/js/api/generation.js';
+import { createSseParser, Writer, eventsOf } from '../../../static/js/api/generation.js';
 import { fakeServer, SUBJECT, written } from '../views/generate/sample.js';
 
 const settled = async () => {
@@ -13,7 +13,7 @@ const PATH = [3, 1, 2];
 function writerOn(server) {
   const changes = [];
   const pauses = [];
-  const writer = createWriter({
+  const writer = new Writer({
     stream: server.stream,
     onChange: (isOver) => changes.push(isOver),
     pause: async (milliseconds) => {

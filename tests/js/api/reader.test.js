@@ -3,7 +3,7 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { Problem } from '../../../static/js/api/calls.js';
-import { createReader } from '../../../static/js/api/reader.js';
+import { Reader } from '../../../static/js/api/reader.js';
 import { fieldsOf } from '../../../static/js/state/state.js';
 import { createStore } from '../../../static/js/state/store.js';
 import { sampleTrace } from '../sample.js';
@@ -88,7 +88,7 @@ function open(initial = {}) {
     traceNow: () => reader.trace,
     onChange: ({ isOtherText }) => isOtherText && reader.read(),
   });
-  const reader = createReader({
+  const reader = new Reader({
     store,
     retrier,
     asks: {

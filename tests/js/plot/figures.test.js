@@ -22,7 +22,7 @@ import {
   request,
   bodyOf,
 } from '../../../static/js/api/answers.js';
-import { createWriter, streamGeneration } from '../../../static/js/api/generation.js';
+import { Writer, streamGeneration } from '../../../static/js/api/generation.js';
 import { viewState, fieldsOf, normalized, standardsOf } from '../../../static/js/state/state.js';
 import { walk } from '../../../static/js/ui/plot.js';
 import { MAP } from '../../../static/js/ui/model_map/parts.js';
@@ -116,7 +116,7 @@ async function answersOf(view, trace, state) {
 
 /** Some tokens written after a text, as the view of generated text shows them. */
 async function written(trace) {
-  const writer = createWriter({
+  const writer = new Writer({
     stream: streamGeneration,
     onChange: () => {},
     pause: async () => {},
