@@ -10,7 +10,7 @@ import { isChapter } from './rules/chapter.js';
 import { MAP } from './ui/model_map/parts.js';
 import { wordsAfter } from './trace/words.js';
 import { createMemo, fieldsOf } from './state/state.js';
-import { createAddress, createStore, LONG_VIEW } from './state/store.js';
+import { createAddress, Store, LONG_VIEW } from './state/store.js';
 import { createComposer } from './ui/composer.js';
 import { partOf, watchTheme } from './ui/dom.js';
 import {
@@ -45,7 +45,7 @@ let isCardSeen = false;
 /** Why the link of the address opened nothing. */
 const whyLost = await followLink();
 const openedAt = location.hash;
-const store = createStore({
+const store = new Store({
   fields: FIELDS,
   views: VIEW_IDS,
   address: createAddress(FIELDS),

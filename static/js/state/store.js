@@ -45,7 +45,6 @@ const ONE_GO = 2500;
  */
 
 /** @typedef {ReturnType<typeof createAddress>} Address */
-/** @typedef {ReturnType<typeof createStore>} Store */
 
 /**
  * @param {Record<string, Field<any>>} fields
@@ -78,155 +77,187 @@ export function createAddress(fields, browser = globalThis) {
   };
 }
 
-/**
- * @param {Object} by
- * @param {Record<string, Field<any>>} by.fields
- * @param {string[]} by.views their ids
- * @param {Address} by.address
- * @param {() => Trace|null} by.traceNow the trace that is shown
- * @param {(change: Change) => void} by.onChange
- */
-export function createStore({ fields, views, address, traceNow, onChange }) {
-  let state = address.read();
-  /**
-   * True: the reader chose layer, head or place. Until then the page chooses them for each text.
-   */
-  let isHeadChosen = choosesHead(state);
+/** The page's state, with every change of it and its address. */
+export class Store {
+  /** @type {State & Record<string, any>} */
+  state;
+  /** True: the reader chose layer, head or place. Until then the page chooses them for each text. */
+  #isHeadChosen;
   /** True: a model was named and nothing of it shown yet, so the page chooses the view. */
-  let isOpening = true;
-  const standards = { ...NOTHING_CHOSEN, ...standardsOfText(fields) };
+  #isOpening = true;
+  #standards;
+  #by;
 
-  function normalize() {
-    const trace = traceNow();
-    if (trace) state = normalized(state, trace, views);
+  /**
+   * @param {Object} by
+   * @param {Record<string, Field<any>>} by.fields
+   * @param {string[]} by.views their ids
+   * @param {Address} by.address
+   * @param {() => Trace|null} by.traceNow the trace that is shown
+   * @param {(change: Change) => void} by.onChange
+   */
+  constructor({ fields, views, address, traceNow, onChange }) {
+    this.#by = { fields, views, address, traceNow, onChange };
+    this.state = address.read();
+    this.#isHeadChosen = choosesHead(this.state);
+    this.#standards = { ...NOTHING_CHOSEN, ...standardsOfText(fields) };
   }
 
   /** @param {Patch} patch */
-  const isOtherText = (patch) => isOfOtherText({ ...state, ...patch }, state);
-
-  /** @param {Patch} wanted @param {{isTyped?: boolean, isStep?: boolean}} [how] */
-  function set(wanted, { isTyped = false, isStep = true } = {}) {
-    const patch = withoutStale(wanted, state);
-    const before = state;
-    isHeadChosen ||= choosesHead(patch);
-    state = { ...state, ...patch };
-    const isOther = isOfOtherText(state, before);
-    if (!isOther) normalize();
-    if (isStep) address.write(state, isTyped);
-    else address.rewrite(state);
-    onChange({ before, patch, isTyped, isStep, isOtherText: isOther });
+  #isOtherText(patch) {
+    return isOfOtherText({ ...this.state, ...patch }, this.state);
   }
 
-  return {
-    /** @returns {State & Record<string, any>} */
-    get state() {
-      return state;
-    },
+  #normalize() {
+    const trace = this.#by.traceNow();
+    if (trace) this.state = normalized(this.state, trace, this.#by.views);
+  }
 
-    /**
-     * Change the state, as a step of the history.
-     * @param {Patch} patch
-     * @param {boolean} [isTyped] what is typed in one go is one step
-     */
-    change(patch, isTyped = false) {
-      set(patch, { isTyped });
-    },
+  /** @param {Patch} wanted @param {{isTyped?: boolean, isStep?: boolean}} [how] */
+  #set(wanted, { isTyped = false, isStep = true } = {}) {
+    const patch = withoutStale(wanted, this.state);
+    const before = this.state;
+    this.#isHeadChosen ||= choosesHead(patch);
+    this.state = { ...this.state, ...patch };
+    const isOther = isOfOtherText(this.state, before);
+    if (!isOther) this.#normalize();
+    if (isStep) this.#by.address.write(this.state, isTyped);
+    else this.#by.address.rewrite(this.state);
+    this.#by.onChange({ before, patch, isTyped, isStep, isOtherText: isOther });
+  }
 
-    /**
-     * Change the state without a step of the history, as a tour or a running text does.
-     * @param {Patch} patch
-     */
-    goOn(patch) {
-      set(patch, { isStep: false });
-    },
+  /**
+   * Change the state, as a step of the history.
+   * @param {Patch} patch
+   * @param {boolean} [isTyped] what is typed in one go is one step
+   */
+  change(patch, isTyped = false) {
+    this.#set(patch, { isTyped });
+  }
 
-    /**
-     * Take a typed text or target, unless it is the one that was read.
-     * @param {{text: string, words: string}|{target: string|null}} written
-     * @param {boolean} isTyped
-     * @returns {boolean} is it another one?
-     */
-    write(written, isTyped) {
-      if (!isOtherText(written)) return false;
-      set({ ...(isHeadChosen ? {} : NO_HEAD), ...standards, ...written }, { isTyped });
-      return true;
-    },
+  /**
+   * Change the state without a step of the history, as a tour or a running text does.
+   * @param {Patch} patch
+   */
+  goOn(patch) {
+    this.#set(patch, { isStep: false });
+  }
 
-    /**
-     * Open an example at its own place.
-     * @param {Example} example
-     * @returns {boolean} is it another text?
-     */
-    follow({ text, opens }) {
-      const written = { text, words: '', target: null, ...opened(opens) };
-      const isOther = isOtherText(written);
-      set(isOther ? { ...standards, ...NO_HEAD, ...written } : written);
-      isHeadChosen = false;
-      return isOther;
-    },
+  /**
+   * Take a typed text or target, unless it is the one that was read.
+   * @param {{text: string, words: string}|{target: string|null}} written
+   * @param {boolean} isTyped
+   * @returns {boolean} is it another one?
+   */
+  write(written, isTyped) {
+    if (!this.#isOtherText(written)) return false;
+    this.#set(
+      { ...(this.#isHeadChosen ? {} : NO_HEAD), ...this.#standards, ...written },
+      { isTyped },
+    );
+    return true;
+  }
 
-    /**
-     * Choose another model: an example that was not edited gives way to one of that model.
-     * @param {string} model
-     * @param {Example[]} examples of the model in use
-     * @param {Example[]} others of the other model
-     */
-    chooseModel(model, examples, [example]) {
-      const isExample = examples.some(({ text }) => text === state.text);
-      const written =
-        isExample && example ? { text: example.text, words: '', ...opened(example.opens) } : {};
-      isOpening = true;
-      set({ model, target: null, ...standards, ...NO_HEAD, ...written });
-      isHeadChosen = false;
-    },
+  /**
+   * Open an example at its own place.
+   * @param {Example} example
+   * @returns {boolean} is it another text?
+   */
+  follow({ text, opens }) {
+    const written = { text, words: '', target: null, ...opened(opens) };
+    const isOther = this.#isOtherText(written);
+    this.#set(isOther ? { ...this.#standards, ...NO_HEAD, ...written } : written);
+    this.#isHeadChosen = false;
+    return isOther;
+  }
 
-    /**
-     * Return the change to another text, which resets what was chosen in the one before.
-     * @param {Patch} written
-     * @returns {Patch}
-     */
-    withStandards: (written) => ({ ...standards, ...written }),
+  /**
+   * Choose another model: an example that was not edited gives way to one of that model.
+   * @param {string} model
+   * @param {Example[]} examples of the model in use
+   * @param {Example[]} others of the other model
+   */
+  chooseModel(model, examples, others) {
+    this.#isOpening = true;
+    this.#set({
+      model,
+      target: null,
+      ...this.#standards,
+      ...NO_HEAD,
+      ...exampleFor(this.state, examples, others),
+    });
+    this.#isHeadChosen = false;
+  }
 
-    /**
-     * Prepare the state for a model that is about to read: the first example, if there is no text
-     * yet. The address follows when the trace arrives.
-     * @param {Card} card
-     */
-    begin({ examples, kind }) {
-      if (state.text === null) state = beginning(state, examples[0]);
-      const isPair = kind === 'encoder-decoder';
-      if (!isPair) state = { ...state, target: null };
-      // Attention is what the address leaves out; a link to it names a head.
-      const isFree = isOpening && !isHeadChosen && state.view === INITIAL.view;
-      if (isPair && isFree && views.includes(ALIGNMENT_VIEW))
-        state = { ...state, view: ALIGNMENT_VIEW };
-      isOpening = false;
-    },
+  /**
+   * Return the change to another text, which resets what was chosen in the one before.
+   * @param {Patch} written
+   * @returns {Patch}
+   */
+  withStandards(written) {
+    return { ...this.#standards, ...written };
+  }
 
-    /** Open the view of long texts. The address follows when the trace arrives. */
-    openLong() {
-      state = { ...state, view: LONG_VIEW };
-    },
+  /**
+   * Prepare the state for a model that is about to read: the first example, if there is no text
+   * yet. The address follows when the trace arrives.
+   * @param {Card} card
+   */
+  begin(card) {
+    // Attention is what the address leaves out; a link to it names a head.
+    const isFree = this.#isOpening && !this.#isHeadChosen && this.state.view === INITIAL.view;
+    this.state = begun(this.state, card, isFree ? this.#by.views : []);
+    this.#isOpening = false;
+  }
 
-    /** Bring the state into the bounds of the trace that arrived, and the address with it. */
-    fit() {
-      normalize();
-      address.rewrite(state);
-    },
+  /** Open the view of long texts. The address follows when the trace arrives. */
+  openLong() {
+    this.state = { ...this.state, view: LONG_VIEW };
+  }
 
-    /**
-     * Take the state from the address: the browser went back or forward.
-     * @returns {boolean} is it of another text?
-     */
-    restore() {
-      const before = state;
-      state = address.read();
-      if (isOfOtherText(state, before)) return true;
-      state = { ...state, ...elsewhere(before, state.view, fields) };
-      normalize();
-      return false;
-    },
-  };
+  /** Bring the state into the bounds of the trace that arrived, and the address with it. */
+  fit() {
+    this.#normalize();
+    this.#by.address.rewrite(this.state);
+  }
+
+  /**
+   * Take the state from the address: the browser went back or forward.
+   * @returns {boolean} is it of another text?
+   */
+  restore() {
+    const before = this.state;
+    this.state = this.#by.address.read();
+    if (isOfOtherText(this.state, before)) return true;
+    this.state = { ...this.state, ...elsewhere(before, this.state.view, this.#by.fields) };
+    this.#normalize();
+    return false;
+  }
+}
+
+/**
+ * Return the change to an example of another model, if an example of the one in use was not edited.
+ * @param {State} state
+ * @param {Example[]} examples of the model in use
+ * @param {Example[]} others of the other model
+ * @returns {Patch}
+ */
+function exampleFor({ text }, examples, [example]) {
+  const isExample = examples.some((each) => each.text === text);
+  return isExample && example ? { text: example.text, words: '', ...opened(example.opens) } : {};
+}
+
+/**
+ * Return the state with the first example, if there is no text yet, and a translator on its view.
+ * @param {State} state
+ * @param {Card} card
+ * @param {string[]} views that the page may choose
+ * @returns {State}
+ */
+function begun(state, { examples, kind }, views) {
+  const filled = state.text === null ? beginning(state, examples[0]) : state;
+  if (kind !== 'encoder-decoder') return { ...filled, target: null };
+  return views.includes(ALIGNMENT_VIEW) ? { ...filled, view: ALIGNMENT_VIEW } : filled;
 }
 
 /** @param {Patch} patch */

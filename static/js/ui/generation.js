@@ -11,7 +11,7 @@ import { counted, asSentence } from '../words/lists.js';
 import { grouped, percent } from '../words/numbers.js';
 import { sequential } from '../plot/colour.js';
 import { button, element } from './dom.js';
-import { createChips } from './sentence.js';
+import { Chips } from './sentence.js';
 
 /**
  * @import { Step, Subject, Writing } from '../api/generation.js'
@@ -226,17 +226,23 @@ function createParts({ write, run, back, over, again, choose }) {
   };
   const list = element('div', { class: 'chips is-prose' });
   const handlers = { onChoose: choose, onPress: choose, onPoint: () => {} };
-  return {
-    step: unlessOff('Step', write),
+  const buttons = {
     run: unlessOff('Run', run),
+    step: unlessOff('Step', write),
     back: unlessOff('Step back', back),
     over: unlessOff('Start over', over),
-    again: unlessOff('Try again', again),
-    status: element('p', { class: 'generation-status' }),
-    problem: element('div', { class: 'generation-problem', role: 'alert', hidden: true }),
-    list,
-    chips: createChips(list, 'The text and its continuation', handlers),
   };
+  const status = element('p', { class: 'generation-status' });
+  const problem = element('div', { class: 'generation-problem', role: 'alert', hidden: true });
+  const block = element(
+    'section',
+    { class: 'generation', 'aria-label': 'Generated text' },
+    element('div', { class: 'generation-buttons' }, ...Object.values(buttons), status),
+    problem,
+    list,
+  );
+  const chips = new Chips(list, 'The text and its continuation', handlers);
+  return { ...buttons, again: unlessOff('Try again', again), status, problem, list, chips, block };
 }
 
 /** @typedef {ReturnType<typeof createParts>} Parts */
@@ -343,14 +349,6 @@ export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
       if (number >= 0) onState({ generate_step: number });
     },
   });
-  const { run, step, back, over, status, problem, list } = parts;
-  const block = element(
-    'section',
-    { class: 'generation', 'aria-label': 'Generated text' },
-    element('div', { class: 'generation-buttons' }, run, step, back, over, status),
-    problem,
-    list,
-  );
   const drawNow = () => draw(parts, trace, state, writer.state());
 
   /** @param {number} count */
@@ -412,14 +410,14 @@ export function createGeneration({ onState, onGoingOn, onRedraw, announce }) {
   }
 
   return {
-    element: block,
+    element: parts.block,
 
     /** @param {Trace} of @param {ViewState} now */
     show(of, now) {
       trace = of;
       state = now;
-      block.hidden = !isWritable(trace);
-      if (block.hidden) {
+      parts.block.hidden = !isWritable(trace);
+      if (parts.block.hidden) {
         writer.stop();
         return;
       }

@@ -39,7 +39,7 @@ export function createSentence(host, { onChoose, onPress, onPoint }) {
   let pointed = null;
   /** The finding above tells what the drawing shows. */
   let isTold = false;
-  /** @param {Side} side @returns {Parameters<typeof createChips>[2]} */
+  /** @param {Side} side @returns {ConstructorParameters<typeof Chips>[2]} */
   const handlersFor = (side) => ({
     onChoose: (index) => onChoose(side, index),
     onPress: (index) => onPress(side, index),
@@ -49,12 +49,8 @@ export function createSentence(host, { onChoose, onPress, onPoint }) {
     },
   });
   const strips = {
-    source: createChips(
-      find('chips'),
-      'Tokens; the chosen one is the query',
-      handlersFor('source'),
-    ),
-    target: createChips(
+    source: new Chips(find('chips'), 'Tokens; the chosen one is the query', handlersFor('source')),
+    target: new Chips(
       find('target-chips'),
       'Tokens of the target; the chosen one is the query',
       handlersFor('target'),
@@ -121,145 +117,154 @@ const MARGIN = 5;
 /** The chips of longer texts are on the page in blocks. */
 const MOST_WHOLE = 1024;
 
-/**
- * @param {HTMLElement} host
- * @param {string} label for screen readers
- * @param {Object} handlers
- * @param {(index: number) => void} handlers.onChoose walked to
- * @param {(index: number) => void} handlers.onPress clicked, or Enter pressed on it
- * @param {(index: number|null) => void} handlers.onPoint under the pointer or in focus; null: no longer
- */
-export function createChips(host, label, { onChoose, onPress, onPoint }) {
-  /** @type {HTMLElement[]} */
-  let chips = [];
-  /** Of a long text those near the visible part exist; `chips` has holes for the rest. */
+/** The tokens of a text as chips, of which one is chosen and some are marked and tinted. */
+export class Chips {
+  /** Of a long text those near the visible part exist; the others are holes. @type {HTMLElement[]} */
+  #chips = [];
   /** @type {ReturnType<typeof createBlocks>|null} */
-  let blocks = null;
+  #blocks = null;
   /** @type {ChipsLook} */
-  const look = { query: null, roving: 0, queries: [], keys: [], ceiling: 1, parts: [] };
+  #look = { query: null, roving: 0, queries: [], keys: [], ceiling: 1, parts: [] };
+  #host;
+
+  /**
+   * @param {HTMLElement} host
+   * @param {string} label for screen readers
+   * @param {Object} handlers
+   * @param {(index: number) => void} handlers.onChoose walked to
+   * @param {(index: number) => void} handlers.onPress clicked, or Enter pressed on it
+   * @param {(index: number|null) => void} handlers.onPoint under the pointer or in focus; null: no longer
+   */
+  constructor(host, label, { onChoose, onPress, onPoint }) {
+    this.#host = host;
+    host.setAttribute('role', 'listbox');
+    host.setAttribute('aria-label', label);
+    host.setAttribute('aria-orientation', 'horizontal');
+    listen(host, (target) => this.#indexOf(target), {
+      onPress,
+      onPoint,
+      onKey: (event, index) => {
+        const to = step(event.key, index, this.#chips.length, host.dir);
+        if (to === null) return;
+        event.preventDefault();
+        if (event.key === 'Enter' || event.key === ' ') {
+          onPress(index);
+          return;
+        }
+        onChoose(to);
+        this.#chipAt(to)?.focus();
+      },
+    });
+  }
+
   /** @param {EventTarget|null} target */
-  const indexOf = (target) =>
-    chips.findIndex((node) => target instanceof Node && node?.contains(target));
+  #indexOf(target) {
+    return this.#chips.findIndex((node) => target instanceof Node && node?.contains(target));
+  }
+
   /** @param {number|undefined} index */
-  const chipAt = (index) => {
+  #chipAt(index) {
     if (index === undefined) return undefined;
-    blocks?.need(index);
-    return chips[index];
-  };
-  host.setAttribute('role', 'listbox');
-  host.setAttribute('aria-label', label);
-  host.setAttribute('aria-orientation', 'horizontal');
-  listen(host, indexOf, {
-    onPress,
-    onPoint,
-    onKey(event, index) {
-      const to = step(event.key, index, chips.length, host.dir);
-      if (to === null) return;
-      event.preventDefault();
-      if (event.key === 'Enter' || event.key === ' ') {
-        onPress(index);
-        return;
-      }
-      onChoose(to);
-      chipAt(to)?.focus();
-    },
-  });
+    this.#blocks?.need(index);
+    return this.#chips[index];
+  }
+
   /** @param {(node: HTMLElement, index: number, look: ChipsLook) => void} dress */
-  const each = (dress) => chips.forEach((node, index) => dress(node, index, look));
+  #each(dress) {
+    this.#chips.forEach((node, index) => dress(node, index, this.#look));
+  }
 
-  return {
-    /** @param {Token[]} tokens @param {string} text */
-    show(tokens, text) {
-      const hadFocus = chips.findIndex((node) => node && node === document.activeElement);
-      host.dir = readDirection(text);
-      if (tokens.length !== chips.length) host.scrollTop = 0; // another sentence is read from its start
-      look.parts = [];
-      blocks?.destroy();
-      blocks = null;
-      if (tokens.length > MOST_WHOLE) {
-        showBlocks(tokens);
-        return;
-      }
-      chips = tokens.map(chip);
-      host.replaceChildren(...outlined(tokens, chips));
-      if (hadFocus >= 0) {
-        const focused = Math.min(hadFocus, chips.length - 1);
-        rove(focused);
-        chips[focused]?.focus();
-      }
-    },
+  /** @param {Token[]} tokens @param {string} text */
+  show(tokens, text) {
+    const hadFocus = this.#chips.findIndex((node) => node && node === document.activeElement);
+    this.#host.dir = readDirection(text);
+    if (tokens.length !== this.#chips.length) this.#host.scrollTop = 0; // another sentence is read from its start
+    this.#look.parts = [];
+    this.#blocks?.destroy();
+    this.#blocks = null;
+    if (tokens.length > MOST_WHOLE) {
+      this.#showBlocks(tokens);
+      return;
+    }
+    this.#chips = tokens.map(chip);
+    this.#host.replaceChildren(...outlined(tokens, this.#chips));
+    if (hadFocus >= 0) {
+      const focused = Math.min(hadFocus, this.#chips.length - 1);
+      this.#rove(focused);
+      this.#chips[focused]?.focus();
+    }
+  }
 
-    /** @param {number|null} query null: none of these tokens is the query */
-    choose(query) {
-      look.query = query;
-      each(select);
-      rove(
-        query ??
-          Math.max(
-            0,
-            chips.findIndex((node) => node && node === document.activeElement),
-          ),
-      );
-      reveal(host, [chipAt(query ?? undefined)]);
-    },
+  /** @param {number|null} query null: none of these tokens is the query */
+  choose(query) {
+    this.#look.query = query;
+    this.#each(select);
+    this.#rove(
+      query ??
+        Math.max(
+          0,
+          this.#chips.findIndex((node) => node && node === document.activeElement),
+        ),
+    );
+    reveal(this.#host, [this.#chipAt(query ?? undefined)]);
+  }
 
-    /**
-     * Mark what the pointer or the cell cursor is on.
-     * @param {{query?: number|number[], key?: number|number[]}} [tokens] one, or the pieces of a word
-     */
-    mark({ query = [], key = [] } = {}) {
-      const [queries, keys] = [[query].flat(), [key].flat()];
-      Object.assign(look, { queries, keys });
-      host.classList.toggle('is-pointed', queries.length + keys.length > 0);
-      each(mark);
-      reveal(host, [chipAt(queries.at(-1)), chipAt(keys.at(-1))]);
-    },
+  /**
+   * Mark what the pointer or the cell cursor is on.
+   * @param {{query?: number|number[], key?: number|number[]}} [tokens] one, or the pieces of a word
+   */
+  mark({ query = [], key = [] } = {}) {
+    const [queries, keys] = [[query].flat(), [key].flat()];
+    Object.assign(this.#look, { queries, keys });
+    this.#host.classList.toggle('is-pointed', queries.length + keys.length > 0);
+    this.#each(mark);
+    reveal(this.#host, [this.#chipAt(queries.at(-1)), this.#chipAt(keys.at(-1))]);
+  }
 
-    /** @param {[number, number][]} wanted the first token of each part, and the one after its last; none: all */
-    follow(wanted) {
-      if (String(wanted) === String(look.parts)) return;
-      look.parts = wanted;
-      each(fade);
-      const first = chipAt(wanted[0]?.[0]);
-      if (first) host.scrollTop = first.offsetTop - MARGIN;
-    },
+  /** @param {[number, number][]} wanted the first token of each part, and the one after its last; none: all */
+  follow(wanted) {
+    if (String(wanted) === String(this.#look.parts)) return;
+    this.#look.parts = wanted;
+    this.#each(fade);
+    const first = this.#chipAt(wanted[0]?.[0]);
+    if (first) this.#host.scrollTop = first.offsetTop - MARGIN;
+  }
 
-    /**
-     * @param {Float64Array|null|undefined} weights over the tokens
-     * @param {Uint8Array} [scale] colours
-     * @param {number} [ceiling] weight at the top of the scale
-     */
-    tint(weights, scale, ceiling = 1) {
-      Object.assign(look, { weights, scale, ceiling });
-      each(tint);
-    },
-  };
+  /**
+   * @param {Float64Array|null|undefined} weights over the tokens
+   * @param {Uint8Array} [scale] colours
+   * @param {number} [ceiling] weight at the top of the scale
+   */
+  tint(weights, scale, ceiling = 1) {
+    Object.assign(this.#look, { weights, scale, ceiling });
+    this.#each(tint);
+  }
 
   /** @param {Token[]} tokens of a long text */
-  function showBlocks(tokens) {
-    chips = new Array(tokens.length);
-    host.replaceChildren();
-    blocks = createBlocks(host, {
+  #showBlocks(tokens) {
+    this.#chips = new Array(tokens.length);
+    this.#host.replaceChildren();
+    this.#blocks = createBlocks(this.#host, {
       count: tokens.length,
-      build(first, last) {
+      build: (first, last) => {
         const nodes = tokens.slice(first, last).map((token, at) => chip(token, first + at));
         nodes.forEach((node, at) => {
-          chips[first + at] = node;
-          for (const dress of [select, mark, tint, fade]) dress(node, first + at, look);
+          this.#chips[first + at] = node;
+          for (const dress of [select, mark, tint, fade]) dress(node, first + at, this.#look);
         });
         return outlined(tokens.slice(first, last), nodes);
       },
-      drop(first, last) {
-        for (let at = first; at < last; at += 1) delete chips[at];
+      drop: (first, last) => {
+        for (let at = first; at < last; at += 1) delete this.#chips[at];
       },
     });
   }
 
   /** Make one of the chips reachable by Tab. @param {number} to */
-  function rove(to) {
-    look.roving = to;
-    chipAt(to);
-    each(select);
+  #rove(to) {
+    this.#look.roving = to;
+    this.#chipAt(to);
+    this.#each(select);
   }
 }
 

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { Problem } from '../../../static/js/api/calls.js';
 import { Reader } from '../../../static/js/api/reader.js';
 import { fieldsOf } from '../../../static/js/state/state.js';
-import { createStore } from '../../../static/js/state/store.js';
+import { Store } from '../../../static/js/state/store.js';
 import { sampleTrace } from '../sample.js';
 
 const EXAMPLE = { title: 'One', text: 'an example', opens: {} };
@@ -70,7 +70,7 @@ function open(initial = {}) {
     },
     stop: () => steps.push('stop'),
   };
-  const store = createStore({
+  const store = new Store({
     fields: FIELDS,
     views: VIEWS,
     address: {

@@ -3,7 +3,7 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { choice, count, fieldsOf, ofText } from '../../../static/js/state/state.js';
-import { createAddress, createStore } from '../../../static/js/state/store.js';
+import { createAddress, Store } from '../../../static/js/state/store.js';
 import { sampleTrace } from '../sample.js';
 
 const VIEWS = [
@@ -48,7 +48,7 @@ function open(hash = '', trace = null) {
   const browser = createBrowser(hash);
   const changes = [];
   const shown = { trace };
-  const store = createStore({
+  const store = new Store({
     fields: FIELDS,
     views: VIEWS.map(({ id }) => id),
     address: createAddress(FIELDS, browser),

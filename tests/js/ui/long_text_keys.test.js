@@ -3,7 +3,7 @@
 import { equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { all, blank, find, layOut, observers, recorder } from '../browser.js';
-import { createChips } from '../../../static/js/ui/sentence.js';
+import { Chips } from '../../../static/js/ui/sentence.js';
 import { TOKENS } from '../sample.js';
 
 const { handlers } = recorder('onChoose', 'onPress', 'onPoint');
@@ -11,7 +11,7 @@ const { handlers } = recorder('onChoose', 'onPress', 'onPoint');
 function longStrip(count = 1300) {
   blank('<div id="host"></div>');
   layOut(find('#host'), { width: 520 });
-  const strip = createChips(find('#host'), 'Tokens', handlers);
+  const strip = new Chips(find('#host'), 'Tokens', handlers);
   strip.show(
     Array.from({ length: count }, () => TOKENS[1]),
     'it',

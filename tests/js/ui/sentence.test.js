@@ -14,7 +14,7 @@ import {
   showTemplate,
   texts,
 } from '../browser.js';
-import { createChips, createSentence } from '../../../static/js/ui/sentence.js';
+import { Chips, createSentence } from '../../../static/js/ui/sentence.js';
 import { pairTrace, PALETTE, sampleTrace, TOKENS } from '../sample.js';
 
 const { calls, handlers, take } = recorder('onChoose', 'onPress', 'onPoint');
@@ -25,7 +25,7 @@ let host, strip;
 beforeEach(() => {
   blank('<div id="host"></div>');
   host = find('#host');
-  strip = createChips(host, 'Tokens', handlers);
+  strip = new Chips(host, 'Tokens', handlers);
   take();
 });
 
