@@ -33,7 +33,7 @@ export default defineConfig(
       'no-unreachable-loop': ['error', { ignore: ['ForOfStatement'] }],
       'no-unused-expressions': 'error',
       'no-unused-vars': ['error', { ignoreRestSiblings: true }],
-      'no-use-before-define': ['error', { functions: false, variables: false }],
+      'no-use-before-define': ['error', { functions: false, classes: false, variables: false }],
       'no-useless-computed-key': 'error',
       'no-useless-rename': 'error',
       'no-useless-return': 'error',
