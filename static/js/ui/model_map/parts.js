@@ -241,43 +241,51 @@ export function readParts(card, trace, isOff = () => false, effects = null, quer
         note: '≈',
       };
     },
-    bridge: () => ({
-      level: null,
-      words: 'from encoder to decoder: the alignment of the words',
-      label: 'Alignment',
-      note: '⇒',
-    }),
-    logits: () => {
-      const best = likeliest(trace, query);
-      const title = isFilling(trace) ? 'What fits here' : 'Next token';
-      if (!best) return { level: null, words: title, label: title, note: 'out' };
-      const { after } = best;
-      const guess = `${quoted(best.token)} ${percent(best.probability, 0)}`;
-      return {
-        level: best.probability,
-        words: `${after ? `after ${quoted(after)}` : title.toLowerCase()}: ${guess}`,
-        label: after
-          ? hasTwoSides(trace)
-            ? `${quoted(after)} → ${guess}`
-            : `After ${quoted(after)}: ${guess}`
-          : `${title}: ${guess}`,
-        note: best.text.trim().slice(0, 6) || '→',
-      };
-    },
-    loop: () => ({
-      level: null,
-      words: 'generate: continue the text',
-      label: 'Generate',
-      note: '↻',
-    }),
-    model: () => ({
-      level: null,
-      words: 'compare: with another text or model, or with a part switched off',
-      label: 'Compare',
-      note: '⇄',
-    }),
+    bridge: () => ALIGNMENT,
+    logits: () => readPrediction(trace, query),
+    loop: () => GENERATION,
+    model: () => COMPARISON,
   };
   return (part) => readings[part.kind](part);
+}
+
+const GENERATION = {
+  level: null,
+  words: 'generate: continue the text',
+  label: 'Generate',
+  note: '↻',
+};
+const ALIGNMENT = {
+  level: null,
+  words: 'from encoder to decoder: the alignment of the words',
+  label: 'Alignment',
+  note: '⇒',
+};
+const COMPARISON = {
+  level: null,
+  words: 'compare: with another text or model, or with a part switched off',
+  label: 'Compare',
+  note: '⇄',
+};
+
+/** @param {Trace} trace @param {number} [query] @returns {Reading} */
+function readPrediction(trace, query) {
+  const best = likeliest(trace, query);
+  const title = isFilling(trace) ? 'What fits here' : 'Next token';
+  if (!best) return { level: null, words: title, label: title, note: 'out' };
+  const { after, probability } = best;
+  const guess = `${quoted(best.token)} ${percent(probability, 0)}`;
+  const place = after && quoted(after);
+  return {
+    level: probability,
+    words: `${place ? `after ${place}` : title.toLowerCase()}: ${guess}`,
+    label: place
+      ? hasTwoSides(trace)
+        ? `${place} → ${guess}`
+        : `After ${place}: ${guess}`
+      : `${title}: ${guess}`,
+    note: best.text.trim().slice(0, 6) || '→',
+  };
 }
 
 /** Return what a head does over many sentences, and in this text. @param {LabelledHead} head */

@@ -6,6 +6,7 @@
 import { noticeOf } from '../../api/answers.js';
 import { atlasPath } from '../../api/calls.js';
 import { tagInWords } from '../../trace/atlas.js';
+import { range } from '../../trace/trace.js';
 import { grouped, percent } from '../../words/numbers.js';
 import { visible } from '../../words/text.js';
 import { chart } from '../../plot/chart.js';
@@ -14,8 +15,8 @@ import { bar } from '../../plot/marks/bar.js';
 import { isNarrow, band, linear } from '../../plot/scales.js';
 
 /**
- * @import { AtlasAsk, AtlasHead, AtlasPair } from '../../trace/atlas.js'
- * @import { Place } from '../../trace/attention.js'
+ * @import { AtlasAsk, AtlasHead } from '../../trace/atlas.js'
+ * @import { Place, Side } from '../../trace/attention.js'
  * @import { Ask, Trace } from '../../trace/trace.js'
  * @import { Figure, Frame, ViewState } from '../../plot/figure.js'
  */
@@ -74,129 +75,100 @@ export function atlasFigure(which, trace, place, state) {
   const head = answer?.trace?.atlas;
   if (!head) return { title, notice: noticeOf(answer), isWaiting: true };
   if (head.edges === 0) return { title, notice: 'The head has no strong weight in the corpus.' };
-  const call = { path: atlasPath(askFor(trace, place, state)) };
-  if (which === 'distances') return { title, ...distancesOf(head, place, call, state) };
+  const of = {
+    edges: head.edges,
+    sides: { rows: place.rows, columns: place.columns },
+    call: { path: atlasPath(askFor(trace, place, state)) },
+  };
+  if (which === 'distances') return { title, ...distances(head, of, state) };
   const rows = (which === 'pairs' ? head.pairs : head.tags).slice(0, MOST_ROWS);
   if (rows.length === 0)
     return { title, notice: 'All strong weights of the head are of a token on itself.' };
-  const named = which === 'pairs' ? wordsOf : tagsOf;
+  const inWords = which === 'pairs' ? visible : tagInWords;
+  const bars = rows.map(({ query, key, count }) => ({
+    name: `${inWords(query)} → ${inWords(key)}`,
+    count,
+  }));
   return {
     title,
     help:
       which === 'pairs'
         ? 'How often the head attends from the first word to the second, with a strong weight.'
         : 'How often it attends from the first part of speech to the second; rules tag the words.',
-    summary: `${rows.length} pairs, the commonest ${named(rows[0])} with ${grouped(rows[0].count)} of ${grouped(head.edges)} weights.`,
-    ...pairBars(rows, { named, total: head.edges, place, call }, state),
+    summary: `${rows.length} pairs, the commonest ${bars[0].name} with ${grouped(bars[0].count)} of ${grouped(head.edges)} weights.`,
+    ...countChart(bars, { ...of, column: 'pair' }, state),
   };
 }
 
-/** @param {AtlasPair} pair */
-function wordsOf({ query, key }) {
-  return `${visible(query)} → ${visible(key)}`;
+/** @typedef {{edges: number, sides: {rows: Side, columns: Side}, call: {path: string}}} Counted the weights of the head, and the sentences and the call that its numbers are of */
+
+/** @param {AtlasHead} head @param {Counted} of @param {Frame} state */
+function distances({ distances: found, edges }, of, state) {
+  const counts = new Map(found.map(({ distance, count }) => [distance, count]));
+  const first = Math.min(0, ...counts.keys());
+  const last = Math.max(1, ...counts.keys());
+  const bars = range(last - first + 1).map((at) => ({
+    name: distanceInWords(first + at),
+    count: counts.get(first + at) ?? 0,
+  }));
+  const greatest = bars.reduce((best, row) => (row.count > best.count ? row : best));
+  return {
+    help: 'How many tokens the key is before the query; a negative distance is after it.',
+    summary: `${grouped(edges)} weights by distance; most at ${greatest.name}.`,
+    ...countChart(bars, { ...of, column: 'distance' }, state),
+  };
 }
 
-/** @param {AtlasPair} pair */
-function tagsOf({ query, key }) {
-  return `${tagInWords(query)} → ${tagInWords(key)}`;
+/** @param {number} distance */
+function distanceInWords(distance) {
+  if (Math.abs(distance) < FARTHEST) return String(distance).replace('-', '−');
+  return distance < 0 ? `≤ −${FARTHEST}` : `≥ ${FARTHEST}`;
 }
 
 /**
- * @param {AtlasPair[]} rows
- * @param {{named: (pair: AtlasPair) => string, total: number, place: Place, call: {path: string}}} of
+ * Draw how often something occurs: pairs as rows, distances as columns.
+ * @param {{name: string, count: number}[]} rows
+ * @param {Counted & {column: 'pair'|'distance'}} of
  * @param {Frame} state
  */
-function pairBars(rows, { named, total, place, call }, state) {
+function countChart(rows, { edges, sides, call, column }, state) {
   const { palette, width } = state;
-  /** @param {AtlasPair} pair */
-  const say = (pair) =>
-    `${named(pair)}: ${grouped(pair.count)} weights, ${percent(pair.count / total, 1)} of the head’s.`;
+  const isUpright = column === 'distance';
+  const names = rows.map(({ name }) => name);
+  const count = linear('weights', { hasGrid: true, hasZero: true });
+  const label = isUpright
+    ? band(names, { size: 12, letters: 6, space: 18 })
+    : band(names, { ...LETTERING, letters: isNarrow(width) ? 18 : LETTERING.letters });
+  /** @param {{name: string, count: number}} row */
+  const say = (row) =>
+    `${isUpright ? 'Distance ' : ''}${row.name}: ${grouped(row.count)} weights, ${percent(row.count / edges, 1)} of the head’s.`;
+  const weights = { title: '', labels: ['weights'] };
   return chart(
     {
-      x: linear('weights', { hasGrid: true, hasZero: true }),
-      y: band(rows.map(named), { ...LETTERING, letters: isNarrow(width) ? 18 : LETTERING.letters }),
+      ...(isUpright ? { x: label, y: count } : { x: count, y: label }),
       marks: [
         bar(rows, {
-          length: ({ count }) => count,
+          length: (row) => row.count,
           fill: css(sequential(palette.theme), SHADE),
-          text: ({ count }) => grouped(count),
-          isPast: true,
+          ...(isUpright ? { isUpright } : { text: (row) => grouped(row.count), isPast: true }),
           format: (value) => grouped(value),
-          name: named,
+          name: ({ name }) => name,
           say,
         }),
       ],
-      size: { widest: WIDEST, row: ROW_HEIGHT },
+      size: { widest: WIDEST, ...(isUpright ? { height: 200 } : { row: ROW_HEIGHT }) },
       table: {
-        rows: { title: 'pair' },
-        columns: { title: '', labels: ['weights'] },
-        quantity: 'strong weights of a head over the corpus',
+        ...(isUpright
+          ? { rows: weights, columns: { title: column } }
+          : { rows: { title: column }, columns: weights }),
+        quantity: `strong weights of a head over the corpus${isUpright ? ' by distance' : ''}`,
         call,
       },
       sentence: {
-        sides: { rows: place.rows, columns: place.columns },
-        rest: { readout: say(rows[0]) },
+        sides,
+        rest: { readout: say(rows.reduce((best, row) => (row.count > best.count ? row : best))) },
       },
     },
     state,
   );
-}
-
-/**
- * @param {AtlasHead} head
- * @param {Place} place
- * @param {{path: string}} call
- * @param {Frame} state
- */
-function distancesOf({ distances, edges }, place, call, state) {
-  const counts = new Map(distances.map(({ distance, count }) => [distance, count]));
-  const [first, last] = [
-    Math.min(0, ...distances.map(({ distance }) => distance)),
-    Math.max(1, ...distances.map(({ distance }) => distance)),
-  ];
-  const rows = Array.from({ length: last - first + 1 }, (_, at) => ({
-    distance: first + at,
-    count: counts.get(first + at) ?? 0,
-  }));
-  /** @param {{distance: number}} row */
-  const label = ({ distance }) => {
-    if (Math.abs(distance) < FARTHEST) return String(distance).replace('-', '−');
-    return distance < 0 ? `≤ −${FARTHEST}` : `≥ ${FARTHEST}`;
-  };
-  /** @param {{distance: number, count: number}} row */
-  const say = (row) =>
-    `Distance ${label(row)}: ${grouped(row.count)} weights, ${percent(row.count / edges, 1)} of the head’s.`;
-  const greatest = rows.reduce((best, row) => (row.count > best.count ? row : best));
-  return {
-    help: 'How many tokens the key is before the query; a negative distance is after it.',
-    summary: `${grouped(edges)} weights by distance; most at ${label(greatest)}.`,
-    ...chart(
-      {
-        x: band(rows.map(label), { size: 12, letters: 6, space: 18 }),
-        y: linear('weights', { hasGrid: true, hasZero: true }),
-        marks: [
-          bar(rows, {
-            length: ({ count }) => count,
-            isUpright: true,
-            fill: css(sequential(state.palette.theme), SHADE),
-            format: (value) => grouped(value),
-            name: label,
-            say,
-          }),
-        ],
-        size: { widest: WIDEST, height: 200 },
-        table: {
-          rows: { title: '', labels: ['weights'] },
-          columns: { title: 'distance' },
-          quantity: 'strong weights of a head over the corpus by distance',
-          call,
-        },
-        sentence: {
-          sides: { rows: place.rows, columns: place.columns },
-          rest: { readout: say(greatest) },
-        },
-      },
-      state,
-    ),
-  };
 }
