@@ -46,9 +46,15 @@ const FIRST_CHOICE = ['cross', 'decoder', 'encoder'];
  * @returns {Place[]} in the order of the model's parts
  */
 export function findPlaces(trace) {
-  return ALL.filter(
+  return placesThat(
+    trace,
     ({ stack, ending }) => layersWith(trace.tensors, `${ending}.weights`, stack).length > 0,
-  ).map((place) => ({
+  );
+}
+
+/** @param {Trace} trace @param {(place: typeof ALL[number]) => boolean} hold @returns {Place[]} */
+export function placesThat(trace, hold) {
+  return ALL.filter(hold).map((place) => ({
     ...place,
     rows: sideOf(place.stack, trace),
     columns: place.id === 'cross' ? 'source' : sideOf(place.stack, trace),

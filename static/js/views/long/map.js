@@ -22,6 +22,7 @@ import {
   sizeOf,
   textsOf,
   writeRegion,
+  within,
 } from './region.js';
 import { panes } from '../../plot/panes.js';
 import { structuresIn } from '../../rules/map_structure.js';
@@ -253,11 +254,9 @@ function boxOf({ queries: [y0, y1], keys: [x0, x1] }) {
   return { x0, x1, y0, y1 };
 }
 
-/** @param {number} from @param {number} to @param {number} count @returns {Part} */
+/** @param {number} from @param {number} to @param {number} count @returns {Part} whole tokens of it */
 function rounded(from, to, count) {
-  const length = Math.min(count, Math.max(1, Math.round(to - from)));
-  const first = Math.max(0, Math.min(count - length, Math.round(from)));
-  return [first, first + length];
+  return within(from, Math.min(count, Math.max(1, Math.round(to - from))), count);
 }
 
 /**

@@ -3,18 +3,16 @@
  * region counts tokens; of what is pooled, each bin has as many of them as the server's rule gives it.
  */
 
-import { tokensOf } from '../../trace/attention.js';
+import { placesThat, tokensOf } from '../../trace/attention.js';
 import { grouped } from '../../words/numbers.js';
 import { isCausal, layersWith, matrixAt } from '../../trace/trace.js';
 import { deepEqual } from '../../state/state.js';
 
 /**
- * @import { Side } from '../../trace/attention.js'
+ * @import { Place } from '../../trace/attention.js'
  * @import { Matrix, NamedArray, Token, Trace } from '../../trace/trace.js'
  * @import { ViewState } from '../../plot/figure.js'
  */
-
-/** @typedef {{id: string, title: string, stack: string, ending: string, rows: Side, columns: Side}} LongPlace */
 
 /**
  * @typedef {Object} Shown one map, whole or a part
@@ -25,30 +23,17 @@ import { deepEqual } from '../../state/state.js';
  * @property {{down: number, across: number}} width tokens of a bin
  */
 
-/** @type {Omit<LongPlace, 'rows'|'columns'>[]} */
-const PLACES = [
-  { id: 'encoder', title: 'Encoder', stack: 'encoder', ending: 'self_attention' },
-  { id: 'decoder', title: 'Decoder', stack: 'decoder', ending: 'self_attention' },
-  { id: 'cross', title: 'Cross', stack: 'decoder', ending: 'cross_attention' },
-];
-
 /**
  * Return the attentions of a model, of which a translator has three.
  * @param {Trace} trace
- * @returns {LongPlace[]} the one that is shown first, first
+ * @returns {Place[]} the one that is shown first, first
  */
-export function placesIn({ card, target_tokens: target }) {
-  const kind = card?.kind ?? 'decoder';
-  /** @param {string} stack @returns {Side} */
-  const side = (stack) => (stack === 'decoder' && target ? 'target' : 'source');
-  return PLACES.filter(({ id }) => kind === 'encoder-decoder' || id === kind).map((place) => ({
-    ...place,
-    rows: side(place.stack),
-    columns: place.id === 'cross' ? 'source' : side(place.stack),
-  }));
+export function placesIn(trace) {
+  const kind = trace.card?.kind ?? 'decoder';
+  return placesThat(trace, ({ id }) => kind === 'encoder-decoder' || id === kind);
 }
 
-/** @param {Trace} trace @param {{where: string}} state @returns {LongPlace} */
+/** @param {Trace} trace @param {{where: string}} state @returns {Place} */
 export function placeIn(trace, { where }) {
   const places = placesIn(trace);
   return places.find(({ id }) => id === where) ?? places[places.length - 1];
@@ -321,7 +306,7 @@ export function writeRegion({ queries, keys }, size) {
  * @param {number} count
  * @returns {Part} of this length, moved into the text
  */
-function within(from, length, count) {
+export function within(from, length, count) {
   const first = Math.max(0, Math.min(count - length, Math.round(from)));
   return [first, first + length];
 }
