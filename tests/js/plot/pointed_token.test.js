@@ -1,8 +1,10 @@
-/** The marks of the sentence for a token that is pointed at. */
+/** The marks of the sentence at rest, for a cell, and for a token that is pointed at. */
 
 import { deepEqual, equal } from 'node:assert/strict';
 import { test } from 'node:test';
 import { findHighlight } from '../../../static/js/plot/grid.js';
+import { attention } from '../../../static/js/views/attention/attention.js';
+import { FRAME, pairTrace } from '../sample.js';
 
 const tintOf = (index) => Float64Array.of(index);
 const GRID = {
@@ -60,4 +62,23 @@ test('a token that the drawing tells by itself needs no row', () => {
   };
   const shown = pointed(grid, 'target', 4);
   deepEqual([shown.marks, shown.readout], [{ target: { query: 4 } }, 'token 4']);
+});
+
+const gridOf = (trace, state) => attention.figure(trace, { ...FRAME, ...state }).grid;
+
+test('at rest the sentence is tinted by the chosen token’s row', () => {
+  const cross = findHighlight(gridOf(pairTrace(), { query: 1 }), null);
+  deepEqual(cross.marks, {});
+  equal(cross.tints.source.length, 5);
+  equal(cross.tints.target, undefined);
+  const own = findHighlight(gridOf(pairTrace(), { where: 'decoder', query: 1 }), null);
+  deepEqual([own.tints.target.length, own.tints.source], [3, undefined]);
+});
+
+test('a cell marks its query in one sentence and its key in the other', () => {
+  const grid = gridOf(pairTrace());
+  const shown = findHighlight(grid, { cell: { row: 1, column: 4 }, grid });
+  deepEqual(shown.marks, { target: { query: 2 }, source: { key: 4 } }, 'the token written from it');
+  equal(shown.readout, grid.describe(1, 4));
+  deepEqual([...shown.tints.source], [...grid.ofRow(1).tint]);
 });
