@@ -1,9 +1,9 @@
 """The page as one HTML file that opens without a server, with all views of one text.
 
 The file holds the modules of `static/js`, Plotly, and an archive of answers: one trace with every
-site that a view draws, and answers about single predictions. `static/js/offline.js` answers the
-page's requests from it. Code and answers are compressed by gzip, which every browser reads, and
-numbers are those of the API: none is rounded.
+site that a view draws, and answers about single predictions. `static/js/api/archive.js`
+answers the page's requests from it. Code and answers are compressed by gzip, which every browser
+reads, and numbers are those of the API: none is rounded.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ from headlight.static_files import THEME_SCRIPT, logo, modules_of, resolved
 
 Members = dict[str, Any]
 
-ENTRY = "offline.js"
+ENTRY = "archived.js"
+"""The module that opens a page without a server."""
 
 SITES = (
     *(f"*attention.{part}" for part in ("queries", "keys", "rotated_queries", "rotated_keys")),
@@ -296,23 +297,52 @@ def shell() -> str:
 
 
 def _page(text: str, answers: Markup, edits: Sequence[Mapping[str, Any]] = ()) -> str:
-    templates = Environment(loader=FileSystemLoader(HOME / "templates"), autoescape=True)
-    return templates.get_template("offline.html").render(
+    return document(
+        "index.html",
+        ["page"],
         text=text,
         edits=json.dumps(edits) if edits else "",
         version=version("headlight"),
-        styles=[style("page")],
-        logo=logo(),
-        theme_first=Markup(THEME_SCRIPT),  # nosec B704
-        answers=answers,
-        code=_code(),
+        packed="code",
+        held={"answers": answers, "code": _code()},
     )
+
+
+def document(base: str, styles: Sequence[str], **members: Any) -> str:
+    """Return a page that opens without a server.
+
+    Args:
+        base: the template of the page.
+        styles: the names of its style sheets.
+        members: the names of its files, and the contents of those that it holds itself.
+    """
+    members = {"files": [], "held": {}, "is_site": False, "is_saved": True, **members}
+    return _templates().get_template("archived.html").render(base=base, **members, **shared(styles))
+
+
+def shared(styles: Sequence[str]) -> dict[str, Any]:
+    """Return what every page without a server holds: its logo, its theme and its style sheets."""
+    return {
+        "logo": logo(),
+        "theme_first": Markup(THEME_SCRIPT),  # a file of ours  # nosec B704
+        "styles": [style(each) for each in styles],
+    }
+
+
+@cache
+def _templates() -> Environment:
+    return Environment(loader=FileSystemLoader(HOME / "templates"), autoescape=True)
 
 
 @cache
 def _code() -> Markup:
-    code = {"plotly": plotly_code(), "modules": modules()}
-    return _packed(json.dumps(code, ensure_ascii=False).encode())
+    return _packed(code())
+
+
+def code(entries: tuple[str, ...] = (ENTRY,), imports: re.Pattern[str] = _IMPORT) -> bytes:
+    """Return Plotly and the modules, of `modules`, as JSON."""
+    content = {"plotly": plotly_code(), "modules": modules(entries, imports)}
+    return json.dumps(content, ensure_ascii=False).encode()
 
 
 def _packed(content: bytes) -> Markup:

@@ -29,7 +29,6 @@ from headlight.routes.page import experiment_tabs
 from headlight.settings import HOME, Settings
 from headlight.site.answers import Answers, Members, Reading, all_experiments
 from headlight.site.documents import documents
-from headlight.static_files import THEME_SCRIPT, logo
 
 MARK = "headlight-site.json"
 """The file by which a folder is known to be a site, which another one may replace."""
@@ -38,7 +37,6 @@ _SCRIPTS = HOME / "static" / "js"
 _IMPORTS = re.compile(
     r"""(?:^(?:import|export)(?:\b[^;'"=(]*\bfrom)? |\bimport\()['"](\.[^'"]+)['"]""", re.MULTILINE
 )
-ENTRY = "site.js"
 _EXPERIMENTS = tuple(
     f"views/experiments/{path.name}"
     for path in sorted((_SCRIPTS / "views/experiments").glob("*.js"))
@@ -214,48 +212,24 @@ def _summary(chapter: Chapter) -> Members:
 
 
 def _write_pages(folder: Folder, index: str) -> None:
-    code = {
-        "plotly": saved_page.plotly_code(),
-        "modules": saved_page.modules((ENTRY, *_EXPERIMENTS), _IMPORTS),
-    }
-    name = folder.keep("code", json.dumps(code, ensure_ascii=False).encode())
-    templates = Environment(loader=FileSystemLoader(HOME / "templates"), autoescape=True)
-    shared = {
-        "is_site": True,
-        "logo": logo(),
-        "theme_first": Markup(THEME_SCRIPT),  # a file of ours  # nosec B704
-    }
-    pages = {
-        "index.html": ("index.html", "openSentences", ["page", "chapter"]),
-        "experiments.html": (
-            "experiments.html",
-            "openExperiments",
-            ["page", "experiments", "chapter"],
-        ),
-    }
-    template = templates.get_template("site.html")
-    for file, (base, opens, styles) in pages.items():
-        text = template.render(
-            **shared,
-            base=base,
-            is_saved=base == "index.html",
-            opens=opens,
-            code="",
-            tabs=experiment_tabs(),
-            packed=name,
-            index=index,
-            styles=[saved_page.style(each) for each in styles],
-        )
-        folder.write(file, text)
+    code = folder.keep("code", saved_page.code((saved_page.ENTRY, *_EXPERIMENTS), _IMPORTS))
+    files = {"packed": code, "index": index, "files": [code, index], "is_site": True}
+    sentences = saved_page.document("index.html", ["page", "chapter"], **files)
+    folder.write("index.html", sentences)
+    styles = ["page", "experiments", "chapter"]
+    tabs = {"tabs": experiment_tabs(), "code": "", "is_saved": False}
+    folder.write(
+        "experiments.html", saved_page.document("experiments.html", styles, **files, **tabs)
+    )
     documentation = list(documents())
+    template = Environment(loader=FileSystemLoader(HOME / "templates"), autoescape=True)
     for file, title, prose in documentation:
-        text = templates.get_template("site_document.html").render(
-            **shared,
+        text = template.get_template("site_document.html").render(
+            **saved_page.shared(["page"]),
             title=title,
             here=file,
             pages=[(each, name) for each, name, _ in documentation],
             prose=Markup(prose),  # rendered from our own Markdown  # nosec B704
-            styles=[saved_page.style("page")],
         )
         folder.write(file, text)
     folder.write(MARK, json.dumps({"files": sorted(folder.names)}, indent=1) + "\n")

@@ -44,7 +44,7 @@ test('every id the code looks for is in its page', () => {
   }
 });
 
-test('only ui, the renderer, main.js and offline.js touch the DOM', () => {
+test('only ui, the renderer, main.js and archived.js touch the DOM', () => {
   const ofData = /\/js\/(api|data|plot|state|views)\/(?!renderer\.js)/;
   for (const path of modules().filter((name) => ofData.test(name))) {
     ok(!/\b(document|window|localStorage)\b\./.test(readFileSync(path, 'utf8')), path);

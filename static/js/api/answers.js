@@ -27,10 +27,10 @@ import {
  * @import { Catalogue } from './calls.js'
  */
 
-/** The answers of a saved page, which has no server. @type {import('../offline.js').Archive|null} */
+/** The answers of a saved page, which has no server. @type {import('./archive.js').Archive|null} */
 let archive = null;
 
-/** @param {import('../offline.js').Archive} held */
+/** @param {import('./archive.js').Archive} held */
 export function answerFrom(held) {
   archive = held;
 }

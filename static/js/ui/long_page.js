@@ -1,7 +1,7 @@
 /**
  * The page of a long text as one file, made of the answers that the page has: the server adds the
  * code, and reads nothing again. The form of the archive is that of `saved_page.py`, which
- * `offline.js` reads.
+ * `api/archive.js` reads.
  */
 
 import { BASE, call, cardPath, fetchJson } from '../api/calls.js';

@@ -4,7 +4,7 @@ import { deepEqual, equal, match, ok, rejects } from 'node:assert/strict';
 import { test } from 'node:test';
 import { gunzipSync } from 'node:zlib';
 import { blank } from '../browser.js';
-import { openArchive } from '../../../static/js/offline.js';
+import { openText } from '../../../static/js/api/archive.js';
 import { archiveOf, longPageOf } from '../../../static/js/ui/long_page.js';
 
 const SITE = 'decoder.layers.0.self_attention';
@@ -41,7 +41,7 @@ const CURVES = traceOf(fileOf(`${SITE}.entropy`, [1, 2, 3]), { analyses: { next_
 
 test('the file answers what the page was answered, and nothing else', async () => {
   const { buffer } = archiveOf(CARD, MAPS, [{ ask: ASK, trace: CURVES }]);
-  const page = openArchive(buffer);
+  const page = openText(buffer);
   ok(page.isOverview);
   deepEqual(page.catalogue.models[0].analyses, ['next_token']);
   const whole = await page.answer({ model: 'tiny', text: 'a <b>', resolution: 8 });
@@ -52,7 +52,7 @@ test('the file answers what the page was answered, and nothing else', async () =
 });
 
 test('without the curves there are only the maps', () => {
-  const page = openArchive(archiveOf(CARD, MAPS, []).buffer);
+  const page = openText(archiveOf(CARD, MAPS, []).buffer);
   ok(page.holds({ resolution: 8 }));
   equal(page.holds(ASK), false);
 });

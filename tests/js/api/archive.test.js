@@ -1,12 +1,108 @@
-import { deepEqual, equal, match, rejects } from 'node:assert/strict';
+import { deepEqual, equal, match, ok, rejects } from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { createCalls, openFolder } from '../../static/js/site.js';
-import { archiveOf, CARD, fileOf, WEIGHTS } from './archive.js';
+import { createCalls, openFolder, openText } from '../../../static/js/api/archive.js';
+import { tileElement, tileIn } from '../../../static/js/rules/presentation.js';
+import { archiveOf, CARD, fileOf, WEIGHTS } from '../archive.js';
+
+const WHOLE = fileOf(
+  {
+    [WEIGHTS]: { axes: ['head', 'query', 'key'], shape: [2, 1, 2], data: [0, 1, 2, 3] },
+    'analyses.rollout.decoder': { axes: ['layer'], shape: [1], data: [7] },
+  },
+  { analyses: { rollout: {} } },
+);
+const ASK = { analyses: ['logit_attribution'], logit_difference: { position: 1 } };
+const EXPLAINED = fileOf({
+  'analyses.logit_attribution.parts': { axes: ['part'], shape: [1], data: [5] },
+});
+const ARCHIVE = openText(archiveOf(CARD, WHOLE, [[ASK, EXPLAINED]]));
+
+test('the text of the file is the example that its page opens', () => {
+  const { models, default: standard } = ARCHIVE.catalogue;
+  equal(standard, 'tiny');
+  deepEqual(models[0].examples, [{ title: '', text: 'a b', opens: {} }]);
+});
+
+test('a request is answered from the whole trace, of the heads it asks for', async () => {
+  const trace = await ARCHIVE.answer({
+    model: 'tiny',
+    text: 'a b',
+    capture: ['*.self_attention.weights'],
+    analyses: ['rollout'],
+    layers: [0],
+    heads: [1],
+  });
+  deepEqual([...trace.tensors[WEIGHTS].data], [2, 3]);
+  deepEqual(trace.tensors[WEIGHTS].shape, [1, 1, 2]);
+  deepEqual([...trace.analyses.rollout.decoder.data], [7]);
+  deepEqual(trace.asked, { model: 'tiny', text: 'a b' });
+});
+
+test('a recorded request has its own answer', async () => {
+  const trace = await ARCHIVE.answer({ model: 'tiny', text: 'a b', capture: [], ...ASK });
+  deepEqual([...trace.analyses.logit_attribution.parts.data], [5]);
+});
+
+test('whatever the file lacks is refused, by its name', async () => {
+  for (const body of [
+    { text: 'another' },
+    { model: 'other' },
+    { capture: ['*.scores'] },
+    { capture: ['*.self_attention.*'] },
+    { analyses: ['logit_lens'] },
+    { edits: [{ kind: 'no_scaling' }] },
+    { ...ASK, logit_difference: { position: 0 } },
+    { card: 'other' },
+  ]) {
+    ok(!ARCHIVE.holds(body), JSON.stringify(body));
+    await rejects(ARCHIVE.answer(body), { title: 'Not in this file' });
+  }
+});
+
+test('the maps of a long text answer for the whole and for rows, and for no part of it', async () => {
+  const MAP = WEIGHTS.replace('weights', 'mean_map');
+  const map = { axes: ['head', 'query_bin', 'key_bin'], shape: [1, 1, 1], data: [0.5] };
+  const ENTROPY = WEIGHTS.replace('weights', 'entropy');
+  const entropy = { axes: ['head', 'query'], shape: [1, 2], data: [0, 0.7] };
+  const analyses = { next_token: {} };
+  const whole = fileOf(
+    { [MAP]: map, [ENTROPY]: entropy },
+    { resolution: 1, tiles: [WEIGHTS], analyses },
+  );
+  const { isOverview, holds, answer } = openText(archiveOf(CARD, whole, []));
+  ok(isOverview);
+  const found = await answer({ capture: [], analyses: [], resolution: 1 });
+  equal(found.tensors[MAP].data[0], 0.5);
+  deepEqual(found.tiles, []);
+  const rows = { capture: [ENTROPY], layers: [0], queries: [0] };
+  ok(holds(rows));
+  ok(holds({ ...rows, analyses: ['next_token'], predictions: { top: 1, following: true } }));
+  const parts = [{ tile: {} }, { queries: [0] }, { text: 'another' }];
+  for (const part of [...parts, { ...rows, capture: ['*.logsumexp'] }]) ok(!holds(part));
+});
+
+test('the part of a map that was looked at is in the file, and no other part', async () => {
+  const MAP = WEIGHTS.replace('weights', 'mean_map');
+  const map = { axes: ['head', 'query_bin', 'key_bin'], shape: [1, 1, 1], data: [0.5] };
+  const part = { axes: ['query_bin', 'key_bin'], shape: [1, 1], data: [0.25] };
+  const path = '/api/v1/traces/a1/tile?attention=x&head=0&queries=0:1&keys=1:2&resolution=256';
+  const written = tileElement(path, fileOf({ mean_map: part })).replace(/<.*?>/g, '');
+  const tile = tileIn({ getElementById: () => ({ textContent: written }) });
+  const { holds, answer } = openText(
+    archiveOf(CARD, fileOf({ [MAP]: map }, { resolution: 1, tiles: [] }), []),
+    tile,
+  );
+  const place = { attention: 'x', head: 0, queries: '0:1', keys: '1:2' };
+  const wanted = { id: 'b2', ...place, resolution: 256 };
+  ok(holds({ tile: wanted }));
+  ok(!holds({ tile: { ...wanted, head: 1 } }));
+  equal((await answer({ tile: wanted })).tensors.mean_map.data[0], 0.25);
+  await rejects(answer({ tile: { ...wanted, keys: '0:1' } }), /Not in this file/);
+});
 
 const HASH = '#text=a';
 globalThis.location ??= { hash: HASH };
-globalThis.document ??= { querySelector: () => null, getElementById: () => null };
 
 const texts = [
   { model: 'tiny', text: 'a cat', target: null, file: 'first' },
@@ -32,8 +128,8 @@ const scaling = {
   ],
 };
 
-const MAP = { axes: ['head', 'query', 'key'], shape: [2, 1, 2], data: [0, 1, 2, 3] };
-const textFile = (text) => archiveOf(CARD, fileOf({ [WEIGHTS]: MAP }, { text }), []);
+const WEIGHTS_OF_TEXT = { axes: ['head', 'query', 'key'], shape: [2, 1, 2], data: [0, 1, 2, 3] };
+const textFile = (text) => archiveOf(CARD, fileOf({ [WEIGHTS]: WEIGHTS_OF_TEXT }, { text }), []);
 
 /** Return the files of a site, and the names of those that were loaded. */
 function filesOf() {
