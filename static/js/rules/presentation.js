@@ -175,18 +175,29 @@ export function toggledCover(slide, cover) {
 }
 
 /**
- * Lift the covers, one at a time; then show the next view.
  * @param {Slide[]} slides
- * @param {Place} place
- * @returns {Place} the same at the end
+ * @param {number} at
+ * @param {Partial<Slide>} patch
+ * @returns {Slide[]} with one slide changed
  */
-export function onward(slides, place) {
-  const { at, revealed } = place;
-  if (revealed < slides[at].covers.length) return { at, revealed: revealed + 1 };
-  return at + 1 < slides.length ? { at: at + 1, revealed: 0 } : place;
+export function patched(slides, at, patch) {
+  return slides.map((slide, index) => (index === at ? { ...slide, ...patch } : slide));
 }
 
-/** @param {Place} place @returns {Place} the view before, covered as at first */
-export function back({ at }) {
-  return { at: Math.max(0, at - 1), revealed: 0 };
+/** @typedef {'next'|'back'|'first'|'last'} Turn */
+
+/**
+ * Turn the slides. On the way on the covers of a slide are lifted first, one at a time; a slide that
+ * is turned back to is covered as at first.
+ * @param {Pick<Slide, 'covers'>[]} slides
+ * @param {Place} place
+ * @param {Turn} turn
+ * @returns {Place} the same at the end
+ */
+export function turned(slides, place, turn) {
+  const { at, revealed } = place;
+  if (turn === 'back') return { at: Math.max(0, at - 1), revealed: 0 };
+  if (turn !== 'next') return { at: turn === 'first' ? 0 : slides.length - 1, revealed: 0 };
+  if (revealed < slides[at].covers.length) return { at, revealed: revealed + 1 };
+  return at + 1 < slides.length ? { at: at + 1, revealed: 0 } : place;
 }

@@ -16,12 +16,14 @@ import {
   withProgress,
 } from '../rules/chapter.js';
 import { asSentence } from '../words/lists.js';
-import { bringIntoView, light } from './chapter_drawing.js';
 import { createQuestion } from './chapter_question.js';
-import { button, element, keep, kept } from './dom.js';
+import { button, element, keep, kept, partOf } from './dom.js';
+import { bringIntoView, light } from './drawn_cells.js';
+import { createFullScreen } from './full_screen.js';
 
 /**
- * @import { Chapter, Step, Verdict } from '../rules/chapter.js'
+ * @import { Chapters } from '../api/chapters.js'
+ * @import { Chapter, Progress, Step } from '../rules/chapter.js'
  */
 
 const KEPT = 'headlight.chapters';
@@ -72,8 +74,14 @@ function createPanel(announce) {
   /** The next step is on the other page. */
   let isLeaving = false;
   let controller = new AbortController();
-  const root = document.documentElement;
+  const { classList } = document.documentElement;
   const aside = element('aside', { class: 'chapter', tabindex: -1, 'aria-label': 'Chapter' });
+  const screen = createFullScreen('is-chapter-shown', announce, {
+    onSlide: go,
+    onLeave() {
+      if (!isLeaving) sessionStorage.removeItem(SHOWN);
+    },
+  });
   // The pages of a site hold them, and their modules have no address that a file lies next to.
   if (!document.body.classList.contains('is-site'))
     document.head.append(
@@ -81,11 +89,6 @@ function createPanel(announce) {
     );
   document.body.append(aside);
   window.addEventListener('popstate', follow);
-  window.addEventListener('keydown', onKey);
-  document.addEventListener('fullscreenchange', () => {
-    const isShown = root.classList.contains('is-chapter-shown');
-    if (isShown && !document.fullscreenElement && !isLeaving) present(false);
-  });
 
   /** The browser went back or forward, or the page opened another link. */
   function follow() {
@@ -94,24 +97,6 @@ function createPanel(announce) {
       if (chapter) close();
     } else if (place.id !== chapter?.id) open(place.id, place.step, isBare(location.hash));
     else if (place.step !== null && place.step !== at) show(place.step);
-  }
-
-  /** @param {KeyboardEvent} event */
-  function onKey(event) {
-    if (!root.classList.contains('is-chapter-shown') || event.defaultPrevented) return;
-    const { key, target } = event;
-    if (target instanceof Element && target.closest('input, select, textarea, .plot')) return;
-    const isFree = !(target instanceof Element && target.closest('button, [role]:not(body)'));
-    if (key === 'PageDown' || (key === 'ArrowRight' && isFree)) go(at + 1);
-    else if (key === 'PageUp' || (key === 'ArrowLeft' && isFree)) go(at - 1);
-    else if (key === 'Escape') present(false);
-    else return;
-    event.preventDefault();
-    if (key !== 'Escape' && !isLeaving) enlarge(); // a page that was just opened is not yet
-  }
-
-  function enlarge() {
-    if (!document.fullscreenElement) root.requestFullscreen?.().catch(() => {}); // or the window
   }
 
   /**
@@ -125,14 +110,15 @@ function createPanel(announce) {
       chapter = await (id === DROPPED ? readChapter(fileKept()) : fetchChapter(id));
     } catch (error) {
       chapter = null;
-      return fail(error);
+      fail(error);
+      return;
     }
     aside.setAttribute('aria-label', `Chapter: ${chapter.title}`);
-    present(sessionStorage.getItem(SHOWN) !== null);
     const wanted = step ?? progress().step;
     const place = Math.min(wanted, chapter.steps.length - 1);
-    if (opens || step === null) return go(place);
-    return show(place);
+    if (opens || step === null) go(place);
+    else show(place);
+    if (sessionStorage.getItem(SHOWN) !== null && !isLeaving) present();
   }
 
   function progress() {
@@ -166,134 +152,49 @@ function createPanel(announce) {
     controller.abort();
     controller = new AbortController();
     at = Math.min(step, chapter.steps.length - 1);
-    const { steps, title, sources } = chapter;
-    const current = steps[at];
-    const isAsking = current.question !== null;
-    root.classList.toggle('is-asking', isAsking);
-    root.classList.toggle('is-hiding', Boolean(current.question?.covered));
-    const isLast = at === steps.length - 1;
-    const heading = element('h2', { class: 'chapter-step', tabindex: -1 }, current.title);
-    fill(
-      element(
-        'header',
-        { class: 'chapter-head' },
-        element('p', { class: 'chapter-title' }, title),
-        button('–', () => aside.classList.toggle('is-folded'), {
-          class: 'icon chapter-fold',
-          'aria-label': 'Fold or unfold the chapter',
-        }),
-        button('×', leave, { class: 'icon', 'aria-label': 'Close the chapter' }),
-      ),
-      stepsOf(steps),
-      heading,
-      textOf(current.html),
-      ...(current.marks ? [element('p', { class: 'chapter-marks' }, current.marks)] : []),
-      ...(current.question ? [questionOf(current)] : []),
-      ...(isLast && sources.length > 0 ? [sourcesOf(chapter)] : []),
-      element(
-        'footer',
-        { class: 'chapter-foot' },
-        button('‹', () => go(at - 1), { 'aria-label': 'Step before', disabled: at === 0 }),
-        button('Back to the step', () => go(at)),
-        isLast ? onward() : button('Next step', () => go(at + 1), { class: 'button is-primary' }),
-      ),
-      element(
-        'p',
-        { class: 'chapter-more' },
-        ...(isLast && !chapter.next ? [] : [button('All chapters', list, { class: 'link' })]),
-        button('Present', () => present(!root.classList.contains('is-chapter-shown')), {
-          class: 'link',
-        }),
-        button('Worksheet', print, { class: 'link' }),
-      ),
-    );
-    light(isAsking ? current.highlights.filter(isLine) : current.highlights, controller.signal);
-    bringIntoView(current.picture, controller.signal);
-    announce(`Step ${at + 1} of ${steps.length}: ${current.title}`);
-    heading.focus({ preventScroll: true });
-  }
-
-  function onward() {
-    const next = chapter?.next;
-    return next
-      ? button('Next chapter', () => open(next, 0, true), { class: 'button is-primary' })
-      : button('All chapters', list, { class: 'button is-primary' });
-  }
-
-  /** @param {Step[]} steps */
-  function stepsOf(steps) {
-    const { right, wrong } = progress();
-    const chosen = element(
-      'select',
-      { 'aria-label': 'Step', onchange: () => go(Number(chosen.value)) },
-      ...steps.map(({ title }, index) => {
-        const mark = right.includes(index) ? ' ✓' : wrong.includes(index) ? ' ✗' : '';
-        const name = `${index + 1} of ${steps.length} · ${title}${mark}`;
-        return element('option', { value: index, selected: index === at }, name);
-      }),
-    );
-    return chosen;
+    const { steps } = chapter;
+    const { title, question, highlights, picture } = steps[at];
+    classList.toggle('is-asking', question !== null);
+    classList.toggle('is-hiding', Boolean(question?.covered));
+    fill(...stepParts(chapter, at, progress(), question ? questionOf(steps[at]) : null, acts));
+    light(question ? highlights.filter(isLine) : highlights, controller.signal);
+    bringIntoView(picture, controller.signal);
+    if (screen.isShown()) screen.show(slidesOf(chapter), at);
+    else announce(`Step ${at + 1} of ${steps.length}: ${title}`);
+    partOf(aside, '.chapter-step', HTMLElement).focus({ preventScroll: true });
   }
 
   /** @param {Step} step */
   function questionOf(step) {
     const { signal } = controller;
-    const step_at = at;
-    const handlers = {
-      onShown() {
-        if (!root.classList.contains('is-asking')) return;
-        root.classList.remove('is-asking', 'is-hiding');
-        const cells = step.highlights.filter((each) => !isLine(each));
-        light(cells, signal);
-        bringIntoView(step.picture, signal);
+    const asked = at;
+    return createQuestion(
+      step,
+      () => fetchOutcome(step, signal),
+      {
+        onShown() {
+          if (!classList.contains('is-asking')) return;
+          classList.remove('is-asking', 'is-hiding');
+          const cells = step.highlights.filter((each) => !isLine(each));
+          light(cells, signal);
+          bringIntoView(step.picture, signal);
+        },
+        onThen(link) {
+          [, location.hash] = withPlace(link, chapter?.id ?? '', asked).split('#');
+        },
+        onAnswer(verdict) {
+          keepProgress(answered(progress(), asked, verdict.isRight));
+          announce(verdict.sentence);
+        },
       },
-      /** @param {string} link */
-      onThen(link) {
-        const [, hash] = withPlace(link, chapter?.id ?? '', step_at).split('#');
-        location.hash = hash;
-      },
-      /** @param {Verdict} verdict */
-      onAnswer(verdict) {
-        keepProgress(answered(progress(), step_at, verdict.isRight));
-        announce(verdict.sentence);
-      },
-    };
-    return createQuestion(step, () => fetchOutcome(step, signal), handlers, signal);
+      signal,
+    );
   }
 
   async function list() {
     fill(element('p', { role: 'status' }, 'Loading the chapters…'));
     try {
-      const { chapters, unavailable } = await fetchChapters();
-      fill(
-        element(
-          'header',
-          { class: 'chapter-head' },
-          element('h2', { tabindex: -1 }, 'Chapters'),
-          button('×', leave, { class: 'icon', 'aria-label': 'Close the list' }),
-        ),
-        element(
-          'ol',
-          { class: 'chapter-list' },
-          ...chapters.map(({ id, title, about, n_steps: steps, n_questions: questions }) => {
-            const { right } = progressIn(kept(KEPT), id);
-            const so = right.length > 0 ? `, ${right.length} right` : '';
-            return element(
-              'li',
-              {},
-              button(title, () => open(id, null, true), { class: 'link' }),
-              element('p', {}, about),
-              element(
-                'p',
-                { class: 'chapter-marks' },
-                `${steps} steps, ${questions} questions${so}`,
-              ),
-            );
-          }),
-        ),
-        ...Object.values(unavailable).map((why) => element('p', { class: 'chapter-fault' }, why)),
-        element('p', {}, 'A chapter of your own: drop its file on the page.'),
-      );
+      fill(...listParts(await fetchChapters(), acts));
       aside.focus({ preventScroll: true });
     } catch (error) {
       fail(error);
@@ -324,30 +225,19 @@ function createPanel(announce) {
     }
   }
 
-  /** @param {boolean} isShown large, for a hall */
-  function present(isShown) {
-    root.classList.toggle('is-chapter-shown', isShown);
-    if (isShown) {
-      sessionStorage.setItem(SHOWN, '1');
-      enlarge();
-      announce('Presenting: arrow keys or Page Down and Page Up turn the steps, Escape leaves');
-    } else {
-      sessionStorage.removeItem(SHOWN);
-      if (document.fullscreenElement) document.exitFullscreen();
-    }
+  /** Show the chapter large, for a hall. */
+  function present() {
+    if (!chapter) return;
+    sessionStorage.setItem(SHOWN, '1');
+    screen.show(slidesOf(chapter), at);
   }
 
   /** @param {unknown} error */
   function fail(error) {
     const { message, detail = '' } = asProblem(error);
-    const said = detail && detail !== message ? asSentence(detail) : message;
     fill(
-      element(
-        'header',
-        { class: 'chapter-head' },
-        element('h2', {}, 'This chapter cannot be opened'),
-      ),
-      element('p', { role: 'alert' }, said),
+      headOf(element('h2', {}, 'This chapter cannot be opened')),
+      element('p', { role: 'alert' }, detail && detail !== message ? asSentence(detail) : message),
       button('All chapters', list),
       button('Close', leave),
     );
@@ -355,7 +245,7 @@ function createPanel(announce) {
 
   /** @param {...Node} parts */
   function fill(...parts) {
-    root.classList.add('has-chapter');
+    classList.add('has-chapter');
     aside.hidden = false;
     aside.replaceChildren(...parts);
     aside.scrollTop = 0;
@@ -374,11 +264,125 @@ function createPanel(announce) {
     controller.abort();
     chapter = null;
     aside.hidden = true;
-    present(false);
-    root.classList.remove('has-chapter', 'is-asking', 'is-hiding');
+    screen.leave();
+    classList.remove('has-chapter', 'is-asking', 'is-hiding');
   }
 
+  /** @type {Acts} */
+  const acts = { go, list, present, print, leave, open: (id, step) => open(id, step, true) };
   return { open, list, file };
+}
+
+/**
+ * What the buttons of a chapter do.
+ * @typedef {{go: (step: number) => void, open: (id: string, step: number|null) => void, list: () => void, present: () => void, print: () => void, leave: () => void}} Acts
+ */
+
+/** @param {Chapter} chapter */
+function slidesOf({ steps }) {
+  return steps.map(({ title }) => ({ name: title, covers: [] }));
+}
+
+/** @param {...Node} parts */
+function headOf(...parts) {
+  return element('header', { class: 'chapter-head' }, ...parts);
+}
+
+/** @param {string} label @param {() => void} onclick */
+function textButton(label, onclick) {
+  return button(label, onclick, { class: 'link' });
+}
+
+/**
+ * @param {Chapter} chapter
+ * @param {number} at
+ * @param {Progress} progress
+ * @param {Node|null} question
+ * @param {Acts} acts
+ * @returns {Node[]}
+ */
+function stepParts(chapter, at, progress, question, { go, open, list, present, print, leave }) {
+  const { title, steps, sources, next } = chapter;
+  const { title: heading, html, marks } = steps[at];
+  const isLast = at === steps.length - 1;
+  const primary = { class: 'button is-primary' };
+  const onward = () => {
+    if (!isLast) return button('Next step', () => go(at + 1), primary);
+    if (next) return button('Next chapter', () => open(next, 0), primary);
+    return button('All chapters', list, primary);
+  };
+  return [
+    headOf(
+      element('p', { class: 'chapter-title' }, title),
+      button('–', () => document.querySelector('.chapter')?.classList.toggle('is-folded'), {
+        class: 'icon chapter-fold',
+        'aria-label': 'Fold or unfold the chapter',
+      }),
+      button('×', leave, { class: 'icon', 'aria-label': 'Close the chapter' }),
+    ),
+    stepChoice(steps, at, progress, go),
+    element('h2', { class: 'chapter-step', tabindex: -1 }, heading),
+    textOf(html),
+    ...(marks ? [element('p', { class: 'chapter-marks' }, marks)] : []),
+    ...(question ? [question] : []),
+    ...(isLast && sources.length > 0 ? [sourcesOf(chapter)] : []),
+    element(
+      'footer',
+      { class: isLast ? 'chapter-foot is-last' : 'chapter-foot' },
+      button('‹', () => go(at - 1), { 'aria-label': 'Step before', disabled: at === 0 }),
+      button('Back to the step', () => go(at)),
+      onward(),
+    ),
+    element(
+      'p',
+      { class: 'chapter-more' },
+      ...(isLast && !next ? [] : [textButton('All chapters', list)]),
+      textButton('Present', present),
+      textButton('Worksheet', print),
+    ),
+  ];
+}
+
+/** @param {Step[]} steps @param {number} at @param {Progress} progress @param {Acts['go']} go */
+function stepChoice(steps, at, { right, wrong }, go) {
+  const chosen = element(
+    'select',
+    { 'aria-label': 'Step', onchange: () => go(Number(chosen.value)) },
+    ...steps.map(({ title }, index) => {
+      const mark = right.includes(index) ? ' ✓' : wrong.includes(index) ? ' ✗' : '';
+      const name = `${index + 1} of ${steps.length} · ${title}${mark}`;
+      return element('option', { value: index, selected: index === at }, name);
+    }),
+  );
+  return chosen;
+}
+
+/** @param {Chapters} list @param {Acts} acts @returns {Node[]} */
+function listParts({ chapters, unavailable }, { open, leave }) {
+  return [
+    headOf(
+      element('h2', { tabindex: -1 }, 'Chapters'),
+      button('×', leave, { class: 'icon', 'aria-label': 'Close the list' }),
+    ),
+    element(
+      'ol',
+      { class: 'chapter-list' },
+      ...chapters.map(({ id, title, about, n_steps: steps, n_questions: questions }) => {
+        const { right } = progressIn(kept(KEPT), id);
+        const so = right.length > 0 ? `, ${right.length} right` : '';
+        const size = `${steps} steps, ${questions} questions${so}`;
+        return element(
+          'li',
+          {},
+          textButton(title, () => open(id, null)),
+          element('p', {}, about),
+          element('p', { class: 'chapter-marks' }, size),
+        );
+      }),
+    ),
+    ...Object.values(unavailable).map((why) => element('p', { class: 'chapter-fault' }, why)),
+    element('p', {}, 'A chapter of your own: drop its file on the page.'),
+  ];
 }
 
 /** A cell may be what a question asks for, so that it is outlined with the answer. @param {Step['highlights'][number]} of */

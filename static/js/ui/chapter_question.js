@@ -3,8 +3,8 @@
 import { asProblem } from '../api/calls.js';
 import { canBeDrawn, choicesOf, numberIn, revealed, verdictOn } from '../rules/chapter.js';
 import { asSentence } from '../words/lists.js';
-import { takeAnswers } from './chapter_drawing.js';
 import { button, element, segment } from './dom.js';
+import { takeAnswers } from './drawn_cells.js';
 
 /**
  * @import { Outcome, Question, Step, Verdict } from '../rules/chapter.js'

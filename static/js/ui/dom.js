@@ -98,8 +98,19 @@ export function partOf(host, selector, kind) {
 
 /** @typedef {{left: number, top: number, width: number, height: number}} Box */
 
-/** @param {Blob} blob @param {string} name @returns {string} what to say about it */
-export function save(blob, name) {
+/** @type {Record<string, string>} */
+const TYPES = {
+  csv: 'text/csv',
+  html: 'text/html',
+  json: 'application/json',
+  md: 'text/markdown',
+  svg: 'image/svg+xml',
+};
+
+/** @param {Blob|BlobPart[]} content @param {string} name its ending says the type @returns {string} what to say about it */
+export function save(content, name) {
+  const type = TYPES[name.split('.').at(-1) ?? ''];
+  const blob = content instanceof Blob ? content : new Blob(content, { type });
   const link = element('a', { href: URL.createObjectURL(blob), download: name });
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);

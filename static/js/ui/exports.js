@@ -67,7 +67,7 @@ export async function saveStandalone({ trace, figure, cards, name, help }) {
     address: location.href,
     date: new Date(),
   });
-  return saveText(page, 'text/html', `${name}.html`);
+  return save([page], `${name}.html`);
 }
 
 /**
@@ -148,16 +148,12 @@ async function tileOf(path) {
 
 /** @param {Subject} of */
 export async function saveCsv({ figure, name }) {
-  return saveText(csvOf(figure.grid), 'text/csv', `${name}.csv`);
+  return save([csvOf(figure.grid)], `${name}.csv`);
 }
 
 /** @param {Subject} of */
 export async function saveNumbers({ trace, figure, cards, name }) {
-  return saveText(
-    JSON.stringify(numbersOf(trace, figure.grid, cards), null, 1),
-    'application/json',
-    `${name}.json`,
-  );
+  return save([JSON.stringify(numbersOf(trace, figure.grid, cards), null, 1)], `${name}.json`);
 }
 
 /**
@@ -170,12 +166,7 @@ export async function saveAnswer({ figure, name }, label) {
   const file = files.find((each) => each.label === label);
   if (!file) throw new Error(`this drawing has no ${label}`);
   const answer = await call(path, { accept: file.type, body: body ?? undefined });
-  return saveText(await arrived(answer.text()), file.type, `${name}.${file.ending}`);
-}
-
-/** @param {string} text @param {string} type @param {string} name */
-async function saveText(text, type, name) {
-  return save(new Blob([text], { type }), name);
+  return save(new Blob([await arrived(answer.text())], file), `${name}.${file.ending}`);
 }
 
 /** @param {Subject} of */

@@ -78,7 +78,7 @@ export function openFigureDialog(of, tell) {
   const saveNumbers = () => {
     const text =
       wish.what === 'heads' ? csv(headLines(heads.maps, heads.labels)) : csvOf(of.figure.grid);
-    say(save(new Blob([text], { type: 'text/csv' }), `${name()}.csv`));
+    say(save([text], `${name()}.csv`));
   };
 
   const form = element(

@@ -2,14 +2,14 @@ import { deepEqual, throws } from 'node:assert/strict';
 import test from 'node:test';
 
 import {
-  back,
   moved,
-  onward,
   openingElement,
   openingIn,
   openingOf,
   read,
+  patched,
   toggledCover,
+  turned,
   written,
 } from '../../../static/js/rules/presentation.js';
 
@@ -85,7 +85,7 @@ test('what is covered is revealed before the next view is shown', () => {
   const seen = [];
   for (let step = 0; step < 6; step += 1) {
     seen.push([place.at, place.revealed]);
-    place = onward(SLIDES, place);
+    place = turned(SLIDES, place, 'next');
   }
   deepEqual(seen, [
     [0, 0],
@@ -95,6 +95,18 @@ test('what is covered is revealed before the next view is shown', () => {
     [2, 0],
     [2, 0],
   ]);
-  deepEqual(back({ at: 2, revealed: 0 }), { at: 1, revealed: 0 });
-  deepEqual(back({ at: 0, revealed: 0 }), { at: 0, revealed: 0 });
+});
+
+test('slides are turned back and to the ends, covered as at first', () => {
+  const at = (from, turn) => turned(SLIDES, { at: from, revealed: 1 }, turn);
+  deepEqual(at(2, 'back'), { at: 1, revealed: 0 });
+  deepEqual(at(0, 'back'), { at: 0, revealed: 0 });
+  deepEqual(at(1, 'first'), { at: 0, revealed: 0 });
+  deepEqual(at(1, 'last'), { at: 2, revealed: 0 });
+});
+
+test('one slide is changed, the others stay', () => {
+  const [first, second, last] = patched(SLIDES, 1, { name: 'New' });
+  deepEqual([first, last], [SLIDES[0], SLIDES[2]]);
+  deepEqual(second, { ...SLIDES[1], name: 'New' });
 });
