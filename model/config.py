@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 KINDS = ("decoder", "encoder", "encoder-decoder")
 POSITIONALS = ("sinusoidal", "learned", "rotary", "alibi", "none")
@@ -23,111 +23,87 @@ MAX_EXPERTS_IN_TOTAL = 10_000
 _BIASES = ("attention_bias", "feed_forward_bias")
 
 
-@runtime_checkable
-class RoutedExperts(Protocol):
-    """The mixture of experts of an architecture."""
-
-    @property
-    def n_experts(self) -> int:
-        """Experts in each layer that has them."""
-
-    @property
-    def top_k(self) -> int:
-        """Experts that each token is routed to."""
-
-    @property
-    def layers(self) -> tuple[int, ...]:
-        """The layers with experts."""
-
-
-@runtime_checkable
-class Architecture(Protocol):
-    """The sizes and choices of a model; `TransformerConfig` has them all."""
-
-    @property
-    def kind(self) -> str:
-        """The kind: decoder, encoder or encoder-decoder."""
-
-    @property
-    def n_layers(self) -> int:
-        """The number of layers of each stack."""
-
-    @property
-    def n_heads(self) -> int:
-        """The number of query heads."""
-
-    @property
-    def d_model(self) -> int:
-        """The width of the residual stream."""
-
-    @property
-    def d_ff(self) -> int:
-        """The hidden width of the feed-forward network, or of one expert."""
-
-    @property
-    def vocab_size(self) -> int:
-        """The number of tokens in the vocabulary."""
-
-    @property
-    def max_tokens(self) -> int:
-        """The greatest length of a text, in tokens."""
-
-    @property
-    def positional(self) -> str:
-        """The encoding: sinusoidal, learned, rotary, alibi, relative or none."""
-
-    @property
-    def norm(self) -> str:
-        """The norm: layer_norm or rms_norm."""
-
-    @property
-    def norm_place(self) -> str:
-        """The place of the norms: pre, post or, on both sides of each part, both."""
-
-    @property
-    def activation(self) -> str:
-        """The activation of the feed-forward network."""
-
-    @property
-    def moe(self) -> RoutedExperts | None:
-        """The mixture of experts; None for a dense model."""
-
-    @property
-    def n_groups(self) -> int:
-        """The number of key and value heads."""
-
-    @property
-    def d_head(self) -> int:
-        """The width of a head's queries and keys."""
-
-    @property
-    def has_encoder(self) -> bool:
-        """Whether there is a stack with bidirectional self-attention."""
-
-    @property
-    def has_decoder(self) -> bool:
-        """Whether there is a stack with causal self-attention."""
-
-    def has_experts(self, layer: int) -> bool:
-        """Return True if that layer has experts."""
-
-
 @dataclass(frozen=True, kw_only=True)
-class ExpertsConfig:
-    """The mixture of experts.
+class RoutedExperts:
+    """The mixture of experts of a model.
 
     Args:
-        n_experts: experts in each layer that has them, at least 2.
+        n_experts: experts in each layer that has them.
         top_k: experts that each token is routed to.
-        layers: the numbers of the layers whose feed-forward network is replaced by experts.
-
-    Raises:
-        ValueError: a number is out of range, or a layer is listed twice.
+        layers: the numbers of the layers with experts in place of a feed-forward network.
     """
 
     n_experts: int
     top_k: int
     layers: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Architecture:
+    """The sizes and choices of a model, of this project or of another library.
+
+    Args:
+        n_layers: number of layers of each stack.
+        n_heads: number of query heads.
+        d_model: width of the residual stream.
+        d_ff: hidden width of the feed-forward network, or of one expert.
+        vocab_size: number of tokens in the vocabulary.
+        max_tokens: greatest length of a text, in tokens; of source and target each.
+        kind: ``decoder``: causal self-attention. ``encoder``: bidirectional self-attention.
+            ``encoder-decoder``: an encoder, and a decoder with cross-attention to its output.
+        positional: the positional encoding.
+        norm: LayerNorm or RMSNorm.
+        norm_place: ``pre``: before each part and after the last layer. ``post``: after each part.
+            ``both``: on both sides of each part, in models of other libraries.
+        activation: of the feed-forward network.
+        moe: the mixture of experts; None for a dense model.
+    """
+
+    n_layers: int
+    n_heads: int
+    d_model: int
+    d_ff: int
+    vocab_size: int
+    max_tokens: int
+    kind: str = "decoder"
+    positional: str = "sinusoidal"
+    norm: str = "layer_norm"
+    norm_place: str = "pre"
+    activation: str = "gelu"
+    moe: RoutedExperts | None = None
+
+    if TYPE_CHECKING:
+
+        @property
+        def n_groups(self) -> int:
+            """The number of key and value heads."""
+
+        @property
+        def d_head(self) -> int:
+            """The width of a head's queries and keys."""
+
+    @property
+    def has_encoder(self) -> bool:
+        """Whether there is a stack with bidirectional self-attention."""
+        return self.kind != "decoder"
+
+    @property
+    def has_decoder(self) -> bool:
+        """Whether there is a stack with causal self-attention."""
+        return self.kind != "encoder"
+
+    def has_experts(self, layer: int) -> bool:
+        """Return True if that layer has experts instead of a feed-forward network."""
+        return self.moe is not None and layer in self.moe.layers
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExpertsConfig(RoutedExperts):
+    """The mixture of experts of a model of this project, with at least 2 experts.
+
+    Raises:
+        ValueError: a number is out of range, or a layer is listed twice.
+    """
 
     def __post_init__(self) -> None:
         for value in (self.n_experts, self.top_k, *self.layers):
@@ -147,31 +123,18 @@ class ExpertsConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TransformerConfig:
-    """The whole architecture of one model.
+class TransformerConfig(Architecture):
+    """The whole architecture of a model of this project.
 
     Args:
-        n_layers: number of layers of each stack.
-        n_heads: number of query heads.
-        d_model: width of the residual stream.
-        d_ff: hidden width of the feed-forward network, or of one expert.
-        vocab_size: number of tokens in the vocabulary.
-        max_tokens: greatest length of a text, in tokens; of source and target each.
-        kind: ``decoder``: causal self-attention. ``encoder``: bidirectional self-attention.
-            ``encoder-decoder``: an encoder, and a decoder with cross-attention to its output.
-        positional: the positional encoding.
         n_kv_heads: number of key and value heads: `n_heads` for multi-head attention, 1 for
             multi-query, a divisor for grouped-query. None: `n_heads`.
-        norm: LayerNorm or RMSNorm.
-        norm_place: ``pre``: before each part and after the last layer. ``post``: after each part.
         norm_epsilon: ε, added to the variance.
         has_embedding_norm: whether the embedding's output is normalised, as in BERT.
         scales_embedding: whether token embeddings are multiplied by √d_model, as in the paper.
-        activation: of the feed-forward network.
         attention_bias: whether the four projections of attention have a bias.
         feed_forward_bias: whether the projections of the feed-forward network have a bias.
         dropout: share of values set to 0 in training.
-        moe: the mixture of experts; None for a dense model.
         has_reward: whether a scalar head rates the text after each token: a reward model, which is
             a decoder.
 
@@ -179,21 +142,10 @@ class TransformerConfig:
         ValueError: a size is out of range or does not divide another, or a choice is unknown.
     """
 
-    n_layers: int
-    n_heads: int
-    d_model: int
-    d_ff: int
-    vocab_size: int
-    max_tokens: int
-    kind: str = "decoder"
-    positional: str = "sinusoidal"
     n_kv_heads: int | None = None
-    norm: str = "layer_norm"
-    norm_place: str = "pre"
     norm_epsilon: float = 1e-5
     has_embedding_norm: bool = False
     scales_embedding: bool = True
-    activation: str = "gelu"
     attention_bias: bool = False
     feed_forward_bias: bool = True
     dropout: float = 0.0
@@ -244,23 +196,9 @@ class TransformerConfig:
         return self.n_heads if self.n_kv_heads is None else self.n_kv_heads
 
     @property
-    def has_encoder(self) -> bool:
-        """Whether there is a stack with bidirectional self-attention."""
-        return self.kind != "decoder"
-
-    @property
-    def has_decoder(self) -> bool:
-        """Whether there is a stack with causal self-attention."""
-        return self.kind != "encoder"
-
-    @property
     def d_head(self) -> int:
         """The width of one head, d_model / n_heads."""
         return self.d_model // self.n_heads
-
-    def has_experts(self, layer: int) -> bool:
-        """Return True if that layer has experts instead of a feed-forward network."""
-        return self.moe is not None and layer in self.moe.layers
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; `from_dict` reads it back."""

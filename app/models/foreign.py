@@ -29,6 +29,7 @@ from headlight.model.checkpoint.files import (
     require_file,
 )
 from headlight.model.checkpoint.loading import write_atomically
+from headlight.model.config import RoutedExperts
 from headlight.model.description import Description
 from headlight.model.foreign.folder import (
     ForeignFolder,
@@ -38,7 +39,7 @@ from headlight.model.foreign.folder import (
     sha256_of,
     small_files,
 )
-from headlight.model.foreign.passes import Experts, Facts
+from headlight.model.foreign.passes import Facts
 from headlight.model.foreign.readme import readme_card
 from headlight.model.profiles.profile import read_profile
 from headlight.model.sites import Site
@@ -258,7 +259,7 @@ def _guess(folder: ForeignFolder, card: ModelCard) -> Description:
             norm="",
             norm_place="pre",
             activation="",
-            moe=Experts(n_experts=n_experts, top_k=_first(config, _TOP_K), layers=())
+            moe=RoutedExperts(n_experts=n_experts, top_k=_first(config, _TOP_K), layers=())
             if n_experts
             else None,
             **sizes,

@@ -190,25 +190,42 @@ _PATH = f"regexp_extract(filename, '[/\\\\]{EDGES}[/\\\\]([^/\\\\]+)[/\\\\][^/\\
 
 def _conditions(question: Question) -> tuple[str, str, dict[str, Any]]:
     """Return the condition on the query, that on the key and the pair, and the bound values."""
-    where, to = ["true"], ["true"]
-    values: dict[str, Any] = {}
-    named = (
-        (where, "query_word", question.from_word and question.from_word.lower()),
-        (where, "query_tag", question.from_tag),
-        (where, "head", question.head),
-        (to, "key_word", question.to_word and question.to_word.lower()),
-        (to, "key_tag", question.to_tag),
-    )
-    for conditions, column, value in named:
-        if value is not None:
-            conditions.append(f"{column} = ${column}")
-            values[column] = value
+    where, to, values = _named(question, "query_", "key_")
+    if question.head is not None:
+        where.append("head = $head")
+        values["head"] = question.head
     if question.distance is not None:
         to.append("query - key BETWEEN $nearest AND $farthest")
         values["nearest"], values["farthest"] = question.distance
     if question.same_word:
         to.append("query_word = key_word AND query <> key")
-    return " AND ".join(where), " AND ".join(to), values
+    return " AND ".join(["true", *where]), " AND ".join(["true", *to]), values
+
+
+def _named(question: Question, query: str, key: str) -> tuple[list[str], list[str], dict[str, Any]]:
+    """Return the conditions on the words and tags of queries and keys, and the bound values.
+
+    Args:
+        question: names them.
+        query: what the names of the columns of queries begin with.
+        key: of keys.
+    """
+    values = {
+        "query_word": question.from_word and question.from_word.lower(),
+        "query_tag": question.from_tag,
+        "key_word": question.to_word and question.to_word.lower(),
+        "key_tag": question.to_tag,
+    }
+    values = {name: value for name, value in values.items() if value is not None}
+    conditions = {
+        side: [
+            f"{prefix}{name.removeprefix(side)} = ${name}"
+            for name in values
+            if name.startswith(side)
+        ]
+        for side, prefix in (("query_", query), ("key_", key))
+    }
+    return conditions["query_"], conditions["key_"], values
 
 
 def _sight(atlas: Atlas, path: str) -> tuple[Any, ...]:
@@ -224,18 +241,8 @@ def _base(
     """Return the share of such pairs among all that such queries see; None: no such query."""
     stack, is_cross, is_causal, window, chunk = sight
     is_target = stack == "decoder" and bool(atlas.facts["has_target"])
-    query, to = ["side = $side AND is_typed"], ["is_typed"]
-    values: dict[str, Any] = {}
-    named = (
-        (query, "word", "query_word", question.from_word and question.from_word.lower()),
-        (query, "tag", "query_tag", question.from_tag),
-        (to, "word", "key_word", question.to_word and question.to_word.lower()),
-        (to, "tag", "key_tag", question.to_tag),
-    )
-    for conditions, column, name, value in named:
-        if value is not None:
-            conditions.append(f"{column} = ${name}")
-            values[name] = value
+    of_query, of_key, values = _named(question, "", "")
+    query, to = ["side = $side AND is_typed", *of_query], ["is_typed", *of_key]
     values["side"] = int(is_target)
     files = _evenly(atlas.files(TOKENS), atlas.facts["tokens"])
     if is_cross:
@@ -373,15 +380,7 @@ def sentences_at(
     run: Callable[..., list[Any]], atlas: Atlas, numbers: Sequence[int]
 ) -> dict[int, dict[str, Any]]:
     """Return text, target, file and offset of sentences; only their shards are read."""
-    if not numbers:
-        return {}
-    by_shard = dict(zip(_numbers(atlas), atlas.files(SENTENCES), strict=True))
-    files = [by_shard[shard] for shard in sorted({number >> SHARD_BITS for number in numbers})]
-    rows = run(
-        'SELECT sentence, text, target, file, "offset" FROM read_parquet($files) '
-        "WHERE list_contains($numbers, sentence)",
-        {"files": files, "numbers": list(numbers)},
-    )
+    rows = _of_sentences(run, atlas, SENTENCES, 'text, target, file, "offset"', numbers)
     names = atlas.facts["text"]
     return {
         number: {
@@ -405,20 +404,24 @@ def spans_at(
     run: Callable[..., list[Any]], atlas: Atlas, numbers: Sequence[int]
 ) -> dict[tuple[int, int, int], list[int]]:
     """Return the characters of the tokens of sentences, by sentence, side and position."""
-    if not numbers:
-        return {}
-    by_shard = dict(zip(_numbers(atlas), atlas.files(TOKENS), strict=True))
-    files = [by_shard[shard] for shard in sorted({number >> SHARD_BITS for number in numbers})]
-    rows = run(
-        'SELECT sentence, side, position, start, "end" FROM read_parquet($files) '
-        "WHERE list_contains($numbers, sentence)",
-        {"files": files, "numbers": list(numbers)},
-    )
+    rows = _of_sentences(run, atlas, TOKENS, 'side, position, start, "end"', numbers)
     return {(number, side, place): [start, end] for number, side, place, start, end in rows}
 
 
-def _numbers(atlas: Atlas) -> list[int]:
-    return [int(shard.partition("-")[0]) for shard in atlas.facts["shards"]]
+def _of_sentences(
+    run: Callable[..., list[Any]], atlas: Atlas, kind: str, columns: str, numbers: Sequence[int]
+) -> list[Any]:
+    """Return the rows of some sentences, from the files of their shards."""
+    if not numbers:
+        return []
+    shards = [int(shard.partition("-")[0]) for shard in atlas.facts["shards"]]
+    by_shard = dict(zip(shards, atlas.files(kind), strict=True))
+    files = [by_shard[shard] for shard in sorted({number >> SHARD_BITS for number in numbers})]
+    return run(
+        f"SELECT sentence, {columns} FROM read_parquet($files) "
+        "WHERE list_contains($numbers, sentence)",  # nosec B608
+        {"files": files, "numbers": list(numbers)},
+    )
 
 
 # --- the connection -------------------------------------------------------------------------------

@@ -14,9 +14,10 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+import orjson
 import yaml
 
-from headlight.model.checkpoint.files import CARD, MAX_BYTES, read_file
+from headlight.model.checkpoint.files import CARD, MAX_BYTES, CheckpointError, read_file
 
 try:  # ten times as fast, and a card's metrics are long
     from yaml import CSafeLoader as SafeLoader
@@ -509,6 +510,24 @@ def fits(value: object, shape: object) -> bool:
     if str in shape:
         return all(isinstance(name, str) and fits(value[name], shape[str]) for name in value)
     return value.keys() == shape.keys() and all(fits(value[name], shape[name]) for name in shape)
+
+
+def read_shaped(folder: Path, name: str, max_bytes: int, shape: object, way_out: str) -> Any:
+    """Return the JSON of a file in a folder, once its shape is checked (`fits`).
+
+    Raises:
+        CheckpointError: the file is damaged, or has another shape; `way_out` says how to renew it.
+    """
+    path = folder / name
+    try:
+        content = orjson.loads(read_file(folder, name, max_bytes))
+    except CheckpointError:
+        raise
+    except (OSError, ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path}: {error}") from error
+    if not fits(content, shape):
+        raise CheckpointError(f"{path} is malformed; {way_out}")
+    return content
 
 
 def _card_of(head: object, prose: str, path: Path) -> ModelCard:

@@ -12,8 +12,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from headlight.model.checkpoint.card import fits
-from headlight.model.checkpoint.files import CheckpointError, read_file
+from headlight.model.checkpoint.card import read_shaped
+from headlight.model.checkpoint.files import CheckpointError
 
 CURVES = "curves.json"
 MAX_BYTES = 2**20
@@ -127,17 +127,9 @@ def read_curves(folder: Path) -> Mapping[str, Any] | None:
     """
     if not (folder / CURVES).exists():
         return None
-    path = folder / CURVES
-    content = read_file(folder, CURVES, MAX_BYTES)
-    try:
-        curves: Mapping[str, Any] = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path}: {error}") from error
-    is_even = fits(curves, SHAPE) and all(
-        len(line["steps"]) == len(line["values"])
-        for picture in curves["pictures"]
-        for line in picture["lines"]
-    )
-    if not is_even:
-        raise CheckpointError(f"{path} is malformed; remove it, or train the model again")
+    way_out = "remove it, or train the model again"
+    curves: Mapping[str, Any] = read_shaped(folder, CURVES, MAX_BYTES, SHAPE, way_out)
+    lines = [line for picture in curves["pictures"] for line in picture["lines"]]
+    if any(len(line["steps"]) != len(line["values"]) for line in lines):
+        raise CheckpointError(f"{folder / CURVES} is malformed; {way_out}")
     return curves

@@ -20,6 +20,7 @@ from headlight.model import cancellation
 from headlight.model.checkpoint.card import ModelCard
 from headlight.model.checkpoint.files import CheckpointError
 from headlight.model.circuits.weights import Weights
+from headlight.model.config import RoutedExperts
 from headlight.model.description import NO_LIMIT, Description
 from headlight.model.foreign import attention as attention_file
 from headlight.model.foreign import logit_lens, matrices
@@ -47,7 +48,7 @@ from headlight.model.foreign.loading import (
     without_collection,
 )
 from headlight.model.foreign.naming import name_sites
-from headlight.model.foreign.passes import Experts, Facts, ForeignPasses
+from headlight.model.foreign.passes import Facts, ForeignPasses
 from headlight.model.foreign.points import new_pass
 from headlight.model.foreign.positions import encoding_of, positional_of
 from headlight.model.foreign.probe import Recorder, probe_inputs, probe_lengths, record
@@ -484,7 +485,7 @@ def _facts(named: Named, config: Any, positional: str) -> Facts:
     heads = [facts.n_heads for facts in named.facts]
     moe = None
     if named.experts:
-        moe = Experts(
+        moe = RoutedExperts(
             n_experts=max(count for count, _ in named.experts.values()),
             top_k=max(chosen for _, chosen in named.experts.values()),
             layers=tuple(sorted({int(path.split(".")[2]) for path in named.experts})),

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from headlight.model.attention.observer import OBSERVED_AXES
+from headlight.model.config import Architecture
 from headlight.model.foreign.points import new_pass
 from headlight.model.foreign.rotations import separates, switches_of
 from headlight.model.foreign.sites import Named
@@ -24,46 +25,11 @@ _WHOLE = (".scores", ".weights", ".sink", ".bias")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Experts:
-    """The mixture of experts of a foreign model."""
+class Facts(Architecture):
+    """The sizes and choices of a foreign model."""
 
-    n_experts: int
-    top_k: int
-    layers: tuple[int, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Facts:
-    """The sizes and choices of a foreign model; see `Architecture`."""
-
-    kind: str
-    n_layers: int
-    n_heads: int
     n_groups: int
-    d_model: int
     d_head: int
-    d_ff: int
-    vocab_size: int
-    max_tokens: int
-    positional: str
-    norm: str
-    norm_place: str
-    activation: str
-    moe: Experts | None = None
-
-    @property
-    def has_encoder(self) -> bool:
-        """Whether there is a stack with bidirectional self-attention."""
-        return self.kind != "decoder"
-
-    @property
-    def has_decoder(self) -> bool:
-        """Whether there is a stack with causal self-attention."""
-        return self.kind != "encoder"
-
-    def has_experts(self, layer: int) -> bool:
-        """Return True if that layer has experts."""
-        return self.moe is not None and layer in self.moe.layers
 
 
 class Points(HookedModule):

@@ -12,10 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import orjson
-
-from headlight.model.checkpoint.card import fits
-from headlight.model.checkpoint.files import CheckpointError, read_file
+from headlight.model.checkpoint.card import read_shaped
 
 HEADS = "heads.json"
 MAX_BYTES = 2**22
@@ -94,18 +91,9 @@ def read_profile(folder: Path, revision: str) -> Mapping[str, Any] | None:
     """
     if not (folder / HEADS).exists():
         return None
-    path = folder / HEADS
-    content = read_file(folder, HEADS, MAX_BYTES)
-    try:
-        profile = orjson.loads(content)
-    except (OSError, ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path}: {error}") from error
-    if not fits(profile, SHAPE):
-        raise CheckpointError(
-            f"{path} is malformed; remove it, and measure it again with 'headlight profile'"
-        )
-    checked: Mapping[str, Any] = profile
-    return checked if checked["revision"] == revision else None
+    way_out = "remove it, and measure it again with 'headlight profile'"
+    profile: Mapping[str, Any] = read_shaped(folder, HEADS, MAX_BYTES, SHAPE, way_out)
+    return profile if profile["revision"] == revision else None
 
 
 def to_json(profile: Mapping[str, Any]) -> str:

@@ -85,7 +85,7 @@ def test_a_run_writes_what_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("{", "Expecting"),
+        ("{", "unexpected end"),
         ('{"pictures": [{"title": "Loss"}]}', "is malformed"),
         (
             to_json(curves_of({"": lines(4, loss=float)})).replace("[1, 2, 3, 4]", "[1, 2]"),
