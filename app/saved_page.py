@@ -39,8 +39,8 @@ from headlight.model.positions import (
 )
 from headlight.model.sites import layer_of
 from headlight.model.trace import Token
+from headlight.models.cards import model_answer
 from headlight.models.registry import registry_of
-from headlight.routes.models import model_answer
 from headlight.schemas import SAFETENSORS
 from headlight.schemas.traces import TraceRequest
 from headlight.serialization.formats import ResponseFormat

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from inspect import isabstract
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -12,6 +14,11 @@ from headlight import analyses
 from headlight.analyses.analysis import Analysis, AnalysisOptions
 from headlight.forms import Answer, Request, option
 from headlight.model.discovery import import_all
+
+if TYPE_CHECKING:
+    from headlight.model.description import Description
+
+N_CACHED_GLOBS = 256
 
 
 def _imported() -> Mapping[str, Analysis]:
@@ -103,3 +110,27 @@ def described() -> str:
             "unless capture is given.",
         )
     )
+
+
+def available(description: Description) -> list[str]:
+    """Return the analyses that a model has the sites for."""
+    return [
+        name
+        for name, analysis in ANALYSES.items()
+        if all(matching(known_sites(analysis, description), glob) for glob in analysis.needs)
+        and analysis.reason_against(description) is None
+    ]
+
+
+def known_sites(analysis: Analysis, description: Description) -> tuple[str, ...]:
+    """Return the sites that an analysis may read: all, or those of the stack that predicts."""
+    if not analysis.is_of_prediction:
+        return description.site_names
+    other = "encoder." if description.config.has_decoder else "decoder."
+    return tuple(site for site in description.site_names if not site.startswith(other))
+
+
+@lru_cache(N_CACHED_GLOBS)
+def matching(names: tuple[str, ...], glob: str) -> list[str]:
+    """Return the names that a glob matches; matching again takes a tenth of a request."""
+    return fnmatch.filter(names, glob)

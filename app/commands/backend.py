@@ -38,9 +38,9 @@ from headlight.commands.parsing import (
     settings_of,
     settings_with_models,
 )
+from headlight.models.cards import model_answer
 from headlight.models.registry import registry_of
 from headlight.problems import Problem
-from headlight.routes.models import model_answer
 from headlight.schemas.generation import GenerateRequest
 from headlight.schemas.traces import TraceRequest
 from headlight.serialization.formats import ResponseFormat

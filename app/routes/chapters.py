@@ -16,12 +16,12 @@ from headlight.chapters.rules import Rule
 from headlight.forms import Answer
 from headlight.forms import Request as Body
 from headlight.problems import Problem, echo, validation_message
-from headlight.routes.experiments import known_experiments
 from headlight.routes.strict_json import JsonRoute
 from headlight.schemas import JSON
 from headlight.serialization.formats import ResponseFormat
 from headlight.services import Services, ServicesDep
 from headlight.serving.concurrency import client_left
+from headlight.serving.experiments import known_experiments
 
 router = APIRouter(prefix="/api/v1", route_class=JsonRoute, include_in_schema=False)
 

@@ -1,6 +1,6 @@
 """Experiments: their descriptions, and the route that runs them."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import ExitStack
 from typing import Annotated, Any
 
@@ -8,7 +8,7 @@ from fastapi import APIRouter, Body, Depends, Path, Request, Response
 from fastapi.sse import format_sse_event
 from pydantic import ValidationError
 
-from headlight.model.experiments.experiment import GROWING, Experiment, Parameters
+from headlight.model.experiments.experiment import Experiment, Parameters
 from headlight.problems import InvalidMembers, Problem, described, echo, server_stopping
 from headlight.routes.strict_json import JsonRoute
 from headlight.schemas import EVENT_STREAM, JSON
@@ -18,23 +18,15 @@ from headlight.schemas.experiments import (
     ExperimentResult,
     ExperimentsAnswer,
     ExperimentSummary,
-    QuantityAnswer,
-    SourceAnswer,
 )
 from headlight.serialization.accept import negotiate
 from headlight.serialization.sending import EVENTS, EventStream, encode_event
 from headlight.services import Services, ServicesDep
 from headlight.serving.concurrency import client_left
 from headlight.serving.experiment_runs import Run, description
+from headlight.serving.experiments import experiment_answer, known_experiments
 
 router = APIRouter(prefix="/api/v1", tags=["experiments"], route_class=JsonRoute)
-
-
-def known_experiments() -> Mapping[str, Experiment]:
-    """Return every experiment, imported on the first call: they import what trains models."""
-    from headlight.model.experiments.registry import EXPERIMENTS
-
-    return EXPERIMENTS
 
 
 @router.get("/experiments")
@@ -56,24 +48,6 @@ async def experiment(
 ) -> ExperimentAnswer:
     """One experiment: its parameters with their limits, its arrays, and what to see."""
     return experiment_answer(_require(experiment))
-
-
-def experiment_answer(definition: Experiment) -> ExperimentAnswer:
-    """Return the description of an experiment as it is sent."""
-    return ExperimentAnswer(
-        id=definition.id,
-        title=definition.title,
-        is_streamed=definition.is_streamed,
-        see=definition.see,
-        field=definition.field,
-        sources=[SourceAnswer(title=title, url=url) for url, title in definition.sources.items()],
-        parameters=definition.parameters.model_json_schema(),
-        arrays={
-            name: QuantityAnswer(axes=each.axes.split(), unit=each.unit, help=each.help)
-            for name, each in definition.quantities.items()
-        },
-        growing=list(GROWING),
-    )
 
 
 def _require(name: str) -> Experiment:

@@ -14,25 +14,14 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from starlette.responses import StreamingResponse
 
 from headlight.forms import MAX_GLOBS, Glob
-from headlight.model.checkpoint.card import CLAIMS, ModelCard, aligner_of, measured_claim
-from headlight.model.description import Description
-from headlight.model.profiles.profile import head_labels
 from headlight.model.served import Weight
-from headlight.models.registry import ModelStatus, Registry
+from headlight.models.cards import model_answer, model_summary
+from headlight.models.registry import Registry
 from headlight.problems import Problem, described, echo, over_limit
 from headlight.schemas import SAFETENSORS
 from headlight.schemas.models import (
-    AlignerAnswer,
-    ClaimAnswer,
-    ExampleAnswer,
-    ExpertsAnswer,
     ModelAnswer,
     ModelsAnswer,
-    ModelSummary,
-    NormalizationAnswer,
-    ReplacementAnswer,
-    SiteAnswer,
-    SoftmaxAnswer,
     UnavailableModel,
 )
 from headlight.serialization.accept import negotiate
@@ -41,7 +30,6 @@ from headlight.serialization.formats import FILE
 from headlight.serialization.trace import raw_chunks, safetensors_header
 from headlight.services import ServicesDep
 from headlight.serving.concurrency import client_left, in_daemon, unless_client_leaves
-from headlight.tracing.results import available
 
 router = APIRouter(prefix="/api/v1", tags=["models"])
 
@@ -169,93 +157,3 @@ def _file_of(header: bytes, weights: Mapping[str, Weight]) -> Iterator[bytes]:
     yield header
     for weight in weights.values():
         yield from raw_chunks(weight.read())
-
-
-def model_summary(description: Description, status: ModelStatus) -> ModelSummary:
-    """Return a model's card without its sites, sources and figures."""
-    config, card = description.config, description.card
-    return ModelSummary(
-        id=description.id,
-        title=card.title,
-        kind=config.kind,
-        n_layers=config.n_layers,
-        n_heads=config.n_heads,
-        d_model=config.d_model,
-        d_ff=config.d_ff,
-        vocab_size=config.vocab_size,
-        max_tokens=config.max_tokens,
-        trained_tokens=description.trained_tokens,
-        longest_text=description.longest_text,
-        is_endless=description.is_endless,
-        positional=config.positional,
-        n_kv_heads=config.n_groups,
-        norm=config.norm,
-        norm_place=config.norm_place,
-        activation=config.activation,
-        has_mask=config.kind == "encoder",
-        moe=ExpertsAnswer.model_validate(config.moe, from_attributes=True) if config.moe else None,
-        parameters=description.n_parameters,
-        architecture=description.architecture,
-        **status._asdict(),
-        revision=description.revision,
-        licence=card.licence,
-        normalization=NormalizationAnswer(
-            replacements=[
-                ReplacementAnswer(**replacement._asdict())
-                for replacement in description.normalization.replacements
-            ],
-            lowers_capitals=description.normalization.lowers_capitals,
-        ),
-        analyses=available(description),
-        head_labels=head_labels(description.heads) if description.heads else {},
-        aligner=AlignerAnswer(**aligner) if (aligner := aligner_of(card)) else None,
-        examples=[example_answer(card, title) for title in card.examples],
-    )
-
-
-def model_answer(description: Description, status: ModelStatus) -> ModelAnswer:
-    """Return a model's card as it is sent; sites have no batch axis."""
-    card = description.card
-    facts = dict(model_summary(description, status)) | {
-        "trained_on": card.trained_on,
-        "began_from": str(card.training.get("began_from", "")).rpartition("/")[2] or None,
-        "attribution": card.attribution,
-        "corpus": card.corpus,
-        "metrics": card.metrics,
-        "expert_tokens": card.expert_tokens or None,
-        "heads": _heads(description),
-        "curves": (description.curves or {}).get("pictures", []),
-        "sites": [
-            SiteAnswer(name=site.name, axes=[axis for axis in site.axes if axis != "batch"])
-            for site in description.sites
-        ],
-        "attentions": [
-            SoftmaxAnswer.model_validate(facts, from_attributes=True)
-            for facts in description.attentions
-        ],
-        "rotation": description.rotation and vars(description.rotation),
-        "features": sorted(description.features),
-        "checks": description.checks,
-        "omitted": description.omitted,
-    }
-    return ModelAnswer.model_validate(facts)
-
-
-def _heads(description: Description) -> dict[str, Any] | None:
-    profile = description.heads
-    return None if profile is None else {k: v for k, v in profile.items() if k != "revision"}
-
-
-def example_answer(card: ModelCard, title: str) -> ExampleAnswer:
-    """Return an example of a card, where to look, and its claim as it was measured."""
-    example = card.examples[title]
-    if isinstance(example, str):
-        return ExampleAnswer(title=title, text=example, claim=None, opens={})
-    figures = measured_claim(card, title)
-    measure, against = CLAIMS[figures["claim"]] if figures else ("", "")
-    return ExampleAnswer(
-        title=title,
-        text=example.text,
-        claim=ClaimAnswer(**figures, measure=measure, against=against) if figures else None,
-        opens=example.opens,
-    )

@@ -15,16 +15,15 @@ from fastapi.templating import Jinja2Templates
 from markupsafe import Markup
 
 from headlight.model.checkpoint.card import flatten, to_markdown
-from headlight.model.experiments.experiment import Experiment
+from headlight.models.cards import model_answer, prose_of
 from headlight.problems import Problem, described
-from headlight.routes.experiments import known_experiments
 from headlight.routes.links import state_of
-from headlight.routes.models import model_answer
 from headlight.schemas import SAFETENSORS
 from headlight.schemas.traces import TraceRequest
 from headlight.serialization.formats import ResponseFormat
 from headlight.services import ServicesDep
 from headlight.serving.concurrency import client_left
+from headlight.serving.experiments import experiment_tabs
 from headlight.settings import HOME
 from headlight.static_files import (
     DOCS_URL,
@@ -106,14 +105,6 @@ async def experiments(request: Request, services: ServicesDep) -> Response:
         "code": f"{STATIC_URL}/js/",
     }
     return _templates.TemplateResponse(request, "experiments.html", context, headers=_REVALIDATE)
-
-
-def experiment_tabs() -> dict[str, list[Experiment]]:
-    """Return the experiments by the group of their tabs."""
-    tabs: dict[str, list[Experiment]] = {}
-    for each in known_experiments().values():
-        tabs.setdefault(each.group, []).append(each)
-    return tabs
 
 
 @router.get("/models/{model}/card", responses=described(404, 503))
@@ -217,20 +208,6 @@ async def docs(request: Request) -> Response:
 async def start() -> Response:
     """Return the script that opens Swagger UI on its page."""
     return Response(_START, media_type="text/javascript")
-
-
-@lru_cache(maxsize=64)  # as many as there are models; a hostile one takes seconds
-def prose_of(markdown: str) -> str:
-    """Render Markdown as HTML, its headings one level below that of the page."""
-    from markdown_it import MarkdownIt  # 20 ms of a start, which only a card needs
-
-    # A card may be a stranger's: its tags are text, and it brings no pictures from elsewhere.
-    reader = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
-    tokens = reader.parse(markdown)
-    for token in tokens:
-        if token.type in ("heading_open", "heading_close"):
-            token.tag = f"h{min(6, int(token.tag[1]) + 1)}"
-    return str(reader.renderer.render(tokens, reader.options, {}))
 
 
 @lru_cache(maxsize=2)

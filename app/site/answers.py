@@ -23,15 +23,15 @@ from headlight.chapters.outcomes import Opens
 from headlight.client.decode import read_trace
 from headlight.model.experiments.experiment import Experiment, TooCostly
 from headlight.model.experiments.registry import EXPERIMENTS
+from headlight.models.cards import model_answer
 from headlight.models.registry import registry_of
 from headlight.problems import Problem
-from headlight.routes.experiments import experiment_answer
-from headlight.routes.models import model_answer
 from headlight.schemas import SAFETENSORS
 from headlight.schemas.traces import TraceRequest
 from headlight.serialization.formats import ResponseFormat
 from headlight.serialization.trace import encode
 from headlight.serving.experiment_runs import description, encoded_frame
+from headlight.serving.experiments import experiment_answer
 from headlight.settings import Settings
 from headlight.tracing.service import trace_now
 

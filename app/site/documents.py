@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from headlight.routes.page import prose_of
+from headlight.models.cards import prose_of
 from headlight.settings import HOME
 
 API = Path(__file__).parents[1] / "openapi.json"

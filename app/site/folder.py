@@ -25,7 +25,7 @@ from markupsafe import Markup
 from headlight import saved_page
 from headlight.chapters.chapter import Chapter
 from headlight.chapters.library import Library, read_file
-from headlight.routes.page import experiment_tabs
+from headlight.serving.experiments import experiment_tabs
 from headlight.settings import HOME, Settings
 from headlight.site.answers import Answers, Members, Reading, all_experiments
 from headlight.site.documents import documents

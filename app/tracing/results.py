@@ -2,11 +2,18 @@
 
 import fnmatch
 from collections.abc import Sequence
-from functools import lru_cache, partial
+from functools import partial
 
-from headlight.analyses.analysis import Analysis, Choices, Result
+from headlight.analyses.analysis import Choices, Result
 from headlight.analyses.predictions import PredictionsRequest
-from headlight.analyses.registry import ANALYSES, in_words, readers_of
+from headlight.analyses.registry import (
+    ANALYSES,
+    available,
+    in_words,
+    known_sites,
+    matching,
+    readers_of,
+)
 from headlight.model.analysis.edited_passes import TooManyPasses
 from headlight.model.description import Description
 from headlight.model.interventions.intervention import Intervention
@@ -16,8 +23,6 @@ from headlight.model.trace import Trace
 from headlight.model.tracing import ModelInput
 from headlight.problems import Problem, echo, over_limit
 from headlight.schemas.traces import TraceRequest
-
-N_CACHED_GLOBS = 256
 
 
 def sites_of(
@@ -38,11 +43,11 @@ def sites_of(
     for name in names:
         analysis = ANALYSES[name]
         keeps_to = layers if analysis.is_by_layer else None
-        known = _known_sites(analysis, description)
+        known = known_sites(analysis, description)
         if reason := analysis.reason_against(description):
             raise _no_such_analysis(f"{name} cannot be computed: {reason}", description)
         for glob in analysis.globs(description, is_long=is_long):
-            sites = _matching(known, glob)
+            sites = matching(known, glob)
             if not sites and glob in analysis.needs:
                 reason = _reason_of(glob, description)
                 raise _no_such_analysis(
@@ -61,20 +66,6 @@ def _no_such_analysis(detail: str, description: Description) -> Problem:
     return Problem(422, "no-such-analysis", f"{detail}; its analyses are {offered}")
 
 
-def _known_sites(analysis: Analysis, description: Description) -> tuple[str, ...]:
-    """Return the sites that an analysis may read: all, or those of the stack that predicts."""
-    if not analysis.is_of_prediction:
-        return description.site_names
-    other = "encoder." if description.config.has_decoder else "decoder."
-    return tuple(site for site in description.site_names if not site.startswith(other))
-
-
-@lru_cache(N_CACHED_GLOBS)
-def _matching(names: tuple[str, ...], glob: str) -> list[str]:
-    """Return the names that a glob matches; matching again takes a tenth of a request."""
-    return fnmatch.filter(names, glob)
-
-
 def _reason_of(glob: str, description: Description) -> str:
     """Return the reason why the model lacks the sites, in parentheses, or nothing."""
     end = glob.rpartition("*")[2].strip(".")
@@ -89,16 +80,6 @@ def derived_arrays(names: Sequence[str], sites: Sequence[str]) -> list[tuple[str
         for analysis in (ANALYSES[name] for name in names)
         for glob in (analysis.needs if analysis.axes else ())
         for site in fnmatch.filter(sites, glob)
-    ]
-
-
-def available(description: Description) -> list[str]:
-    """Return the analyses that a model has the sites for."""
-    return [
-        name
-        for name, analysis in ANALYSES.items()
-        if all(_matching(_known_sites(analysis, description), glob) for glob in analysis.needs)
-        and analysis.reason_against(description) is None
     ]
 
 

@@ -118,6 +118,27 @@ def test_imports_form_no_cycle():
     TopologicalSorter({name: imported_modules(name) - {name} for name in MODULES}).prepare()
 
 
+def room_of(module):
+    """Return the room of a module of the application, `headlight.ROOM…`."""
+    return module.split(".")[1] if "." in module else module
+
+
+def test_a_request_is_described_below_what_serves_it():
+    imports = {
+        room: {
+            room_of(each)
+            for name in OF_APP
+            if room_of(name) == room
+            for each in imported_modules(name)
+        }
+        for room in map(room_of, OF_APP)
+    }
+    assert not imports["forms"] & imports.keys() - {"forms"}
+    assert imports["analyses"] & imports.keys() <= {"analyses", "forms"}
+    assert imports["schemas"] & imports.keys() <= {"schemas", "analyses", "forms"}
+    assert {room for room in imports if "routes" in imports[room]} == {"routes", "main"}
+
+
 def test_only_plotting_knows_plotly_in_model():
     knowing = {
         name

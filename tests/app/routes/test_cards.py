@@ -8,7 +8,7 @@ import pytest
 
 from headlight.model.checkpoint.card import read_card, write_card
 from headlight.model.checkpoint.loading import ZOO
-from headlight.routes.page import prose_of
+from headlight.models.cards import prose_of
 
 MODELS = sorted(path.name for path in ZOO.iterdir() if path.is_dir())
 

@@ -7,18 +7,14 @@ import pytest
 
 from headlight.analyses.analysis import Choices
 from headlight.analyses.predictions import PredictionsRequest
-from headlight.analyses.registry import ANALYSES
+from headlight.analyses.registry import ANALYSES, available
 from headlight.model import tracing
 from headlight.model.analysis import alignment, residual_stream, rollout
 from headlight.model.analysis.head_outputs import output_weights
 from headlight.model.checkpoint.loading import load
 from headlight.problems import Problem
 from headlight.schemas.traces import TraceAnswer
-from headlight.tracing.results import (
-    analyse,
-    available,
-    sites_of,
-)
+from headlight.tracing.results import analyse, sites_of
 from tests.app.reading import written_tokens
 
 EVERY = (*ANALYSES,)

@@ -8,11 +8,11 @@ import transformers
 
 from headlight.analyses.analysis import Choices
 from headlight.analyses.differences import Patching
-from headlight.analyses.registry import ANALYSES
+from headlight.analyses.registry import ANALYSES, available
 from headlight.model.foreign.loading import quiet
 from headlight.model.tracing import tokenize, trace
 from headlight.problems import Problem
-from headlight.tracing.results import analyse, available, sites_of
+from headlight.tracing.results import analyse, sites_of
 from tests.model.foreign.independent_pass import Reader
 from tests.model.foreign.layouts import LAYOUTS
 from tests.model.foreign.references import REFERENCES, NotOffered, Question

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from headlight.analyses.registry import available
 from headlight.model.foreign.installing import _Passage
 from headlight.model.foreign.loading import quiet
 from headlight.model.foreign.passes import Points
@@ -10,7 +11,7 @@ from headlight.model.foreign.writes import fit_step
 from headlight.model.hooks import Capture, HookPoint
 from headlight.model.interventions.site_edit import SiteEdit
 from headlight.model.tracing import trace
-from headlight.tracing.results import analyse, available
+from headlight.tracing.results import analyse
 from tests.tiny_checkpoints import ARCHITECTURES, UNUSUAL
 
 IDS = [5, 9, 40, 77, 120, 8]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from headlight.analyses.registry import available
 from headlight.model.analysis import (
     attention_by_distance,
     head_labels,
@@ -27,7 +28,7 @@ from headlight.model.foreign.blockwise_check import WholeMatrices
 from headlight.model.foreign.model import serve_module
 from headlight.model.tracing import count_elements, pass_spec, run_batch, tokenize, trace
 from headlight.problems import Problem
-from headlight.tracing.results import available, sites_of
+from headlight.tracing.results import sites_of
 from tests import tiny_checkpoints
 from tests.model.foreign.conftest import ARCHITECTURES
 from tests.tiny_checkpoints import SIZES, make_model, save_checkpoint

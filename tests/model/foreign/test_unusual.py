@@ -3,12 +3,13 @@
 import pytest
 import torch
 
+from headlight.analyses.registry import available
 from headlight.model.checkpoint.files import CheckpointError
 from headlight.model.foreign.model import load_foreign, serve_module
 from headlight.model.interventions.head_ablation import HeadAblation
 from headlight.model.interventions.intervention import ImpossibleIntervention
 from headlight.problems import Problem
-from headlight.tracing.results import available, sites_of
+from headlight.tracing.results import sites_of
 from tests.tiny_checkpoints import make_model, make_tokenizer
 
 IDS = torch.tensor([[5, 9, 40, 77, 120, 8]])
