@@ -37,7 +37,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from jaxtyping import Bool, Float, Int
+from torch import Tensor
 
 from headlight.model.analysis.attention_by_distance import distance_index, mean_by_distance
 from headlight.model.analysis.layers import Attention, attentions_of
@@ -123,7 +125,10 @@ def score_heads(
     scores["broad"] = _broad(weights, visible)
     scores["narrow"] = _complement(scores["broad"])
     if attention.is_cross:
-        scores["monotonic"] = _monotonic(weights, _ordinary(queries), _ordinary(keys))
+        is_query, is_key = _ordinary(queries), _ordinary(keys)
+        (values,) = monotonic(torch.from_numpy(weights)[None], is_query[None], is_key[None])
+        n_queries = int(is_query.sum()) if min(is_query.sum(), is_key.sum()) >= 2 else 0
+        scores["monotonic"] = Score(values.numpy(), n_queries)
     else:
         scores["positional"] = _positional(weights, visible)
     undefined = Score(np.zeros(len(weights)), 0)
@@ -169,8 +174,8 @@ def _first_word(tokens: Sequence[Token]) -> Bool[np.ndarray, " token"]:
     return np.array([token.word is not None and token.word == first for token in tokens])
 
 
-def _ordinary(tokens: Sequence[Token]) -> Bool[np.ndarray, " token"]:
-    return np.array([not token.is_special for token in tokens])
+def _ordinary(tokens: Sequence[Token]) -> Bool[Tensor, " token"]:
+    return torch.tensor([not token.is_special for token in tokens])
 
 
 def _on(
@@ -220,33 +225,38 @@ def _positional(
     return Score(np.clip(values, 0, 1), n_queries)
 
 
-def _monotonic(
-    weights: Float[np.ndarray, "head query key"],
-    is_query: Bool[np.ndarray, " query"],
-    is_key: Bool[np.ndarray, " key"],
-) -> Score:
-    kept = weights[:, is_query][:, :, is_key]
-    n_queries, n_keys = kept.shape[1:]
-    if min(n_queries, n_keys) < 2:
-        return Score(np.zeros(len(weights)), 0)
-    values = np.array([_correlation(head) * head.sum() / n_queries for head in kept])
-    return Score(np.clip(values, 0, 1), n_queries)
+def monotonic(
+    weights: Float[Tensor, "row head query key"],
+    is_query: Bool[Tensor, "row query"],
+    is_key: Bool[Tensor, "row key"],
+) -> Float[Tensor, "row head"]:
+    """Return the score ``monotonic`` of the heads in each row of a batch, from the moments.
 
+    Args:
+        weights: of cross-attention, in float64.
+        is_query: whether a query is an ordinary token, and no padding.
+        is_key: whether a key is.
+    """
+    kept = weights * is_query[:, None, :, None] * is_key[:, None, None, :]
+    at_query = (is_query.cumsum(dim=1) - 1).double()
+    at_key = (is_key.cumsum(dim=1) - 1).double()
+    by_query, by_key = kept.sum(dim=3), kept.sum(dim=2)
+    total = by_query.sum(dim=2)
+    safe = torch.where(total > 0, total, 1.0)
 
-def _correlation(weights: Float[np.ndarray, "query key"]) -> float:
-    """Return the weighted correlation of query and key positions; 0 if one does not vary."""
-    if weights.sum() == 0:
-        return 0.0
-    probability = weights / weights.sum()
-    row, column = (_centred(probability.sum(axis=axis)) for axis in (1, 0))
-    variances = (probability.sum(axis=1) @ row**2) * (probability.sum(axis=0) @ column**2)
-    return float(row @ probability @ column / np.sqrt(variances)) if variances > 1e-12 else 0.0
+    def mean(values: Tensor) -> Tensor:
+        return values.sum(dim=2) / safe
 
-
-def _centred(probability: Float[np.ndarray, " position"]) -> Float[np.ndarray, " position"]:
-    positions = np.arange(len(probability))
-    centred: Float[np.ndarray, " position"] = positions - positions @ probability
-    return centred
+    row = at_query[:, None] - mean(by_query * at_query[:, None])[:, :, None]
+    column = at_key[:, None] - mean(by_key * at_key[:, None])[:, :, None]
+    covariance = torch.einsum("bhq,bhqk,bhk->bh", row, kept, column) / safe
+    variances = mean(by_query * row**2) * mean(by_key * column**2)
+    defined = (total > 0) & (variances > 1e-12)
+    correlation = torch.where(defined, covariance / variances.clamp(min=1e-12).sqrt(), 0.0)
+    n_queries, n_keys = is_query.sum(dim=1), is_key.sum(dim=1)
+    values = correlation * total / n_queries.clamp(min=1)[:, None]
+    enough = (torch.minimum(n_queries, n_keys) >= 2)[:, None]
+    return torch.where(enough, values, 0.0).clamp(0, 1)
 
 
 def _label(scores: Float[np.ndarray, " label"], n_queries: Int[np.ndarray, " label"]) -> int:

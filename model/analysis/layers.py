@@ -95,15 +95,13 @@ class Attention:
     @property
     def visible(self) -> Bool[np.ndarray, "query key"]:
         """The attention mask: True where the query sees the key."""
-        everywhere = np.ones(self.weights.shape[1:], dtype=bool)
-        seen = np.tril(everywhere) if self.is_causal else everywhere
-        if self.facts is not None and not self.is_cross:
-            queries, keys = np.indices(seen.shape)
-            if (window := self.facts.window) is not None:
-                seen = seen & (np.abs(queries - keys) < window)
-            if (chunk := self.facts.chunk) is not None:
-                seen = seen & (queries // chunk == keys // chunk)
-        return seen
+        facts = None if self.is_cross else self.facts
+        return visible_keys(
+            *self.weights.shape[1:],
+            is_causal=self.is_causal,
+            window=facts.window if facts else None,
+            chunk=facts.chunk if facts else None,
+        )
 
     def tokens(self, trace: Trace) -> tuple[tuple[Token, ...], tuple[Token, ...]]:
         """Return the tokens of the queries and those of the keys.
@@ -121,6 +119,19 @@ class Attention:
                 f"{len(queries)} query tokens and {len(keys)} key tokens"
             )
         return queries, keys
+
+
+def visible_keys(
+    n_queries: int, n_keys: int, *, is_causal: bool, window: int | None, chunk: int | None
+) -> Bool[np.ndarray, "query key"]:
+    """Return True where a query sees a key; window and chunk are as in `AttentionFacts`."""
+    queries, keys = np.indices((n_queries, n_keys))
+    seen = keys <= queries if is_causal else np.ones((n_queries, n_keys), dtype=bool)
+    if window is not None:
+        seen = seen & (np.abs(queries - keys) < window)
+    if chunk is not None:
+        seen = seen & (queries // chunk == keys // chunk)
+    return seen
 
 
 def attentions_of(trace: Trace, *kinds: str) -> list[Attention]:

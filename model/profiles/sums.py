@@ -21,6 +21,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from headlight.model.analysis.head_labels import monotonic
+from headlight.model.analysis.layers import visible_keys
 from headlight.model.distributions import entropy
 from headlight.model.served import Served
 from headlight.model.trace import AttentionFacts, Token
@@ -103,16 +105,12 @@ class Sight:
 
     def visible(self, queries: Tokens, keys: Tokens) -> Bool[Tensor, "row query key"]:
         """Return True where a query sees a key, and neither is padding."""
-        seen = queries.is_token[:, :, None] & keys.is_token[:, None, :]
-        query = torch.arange(queries.ids.shape[1])[:, None]
-        key = torch.arange(keys.ids.shape[1])
-        if self.is_causal:
-            seen = seen & (key <= query)
-        if self.window is not None:
-            seen = seen & ((query - key).abs() < self.window)
-        if self.chunk is not None:
-            seen = seen & (query // self.chunk == key // self.chunk)
-        return seen
+        n_queries, n_keys = queries.ids.shape[1], keys.ids.shape[1]
+        seen = visible_keys(
+            n_queries, n_keys, is_causal=self.is_causal, window=self.window, chunk=self.chunk
+        )
+        both = queries.is_token[:, :, None] & keys.is_token[:, None, :]
+        return both & torch.from_numpy(seen)
 
 
 def key_sets(
@@ -361,7 +359,8 @@ class Reader:
         widest = masks.n_visible.clamp(min=2).double().log2()[:, None]
         sums.add(BROAD, (bits / widest).sum(dim=(0, 2)).numpy(), 0.0, masks.counts[BROAD])
         if sight.is_cross:
-            values = monotonic(weights.double(), queries, keys)
+            ordinary = (side.is_token & ~side.is_special for side in (queries, keys))
+            values = monotonic(weights.double(), *ordinary)
             sums.add(MONOTONIC, values.sum(dim=0).numpy(), 0.0, len(weights))
         _keep_strongest(sums, masks, weights, queries, keys, orders)
 
@@ -409,36 +408,3 @@ def span(token: Token) -> list[int]:
     """Return the characters of a token without the space before it."""
     n_spaces = len(token.text) - len(token.text.lstrip())
     return [min(token.start + n_spaces, token.end), token.end]
-
-
-def monotonic(
-    weights: Float[Tensor, "row head query key"], queries: Tokens, keys: Tokens
-) -> Float[Tensor, "row head"]:
-    """Return the score ``monotonic`` of `headlight.model.analysis.head_labels` of each row.
-
-    The correlation of the positions of query and key is computed from the moments of the weights.
-    """
-    is_query = queries.is_token & ~queries.is_special
-    is_key = keys.is_token & ~keys.is_special
-    kept = weights * is_query[:, None, :, None] * is_key[:, None, None, :]
-    at_query = (is_query.cumsum(dim=1) - 1).double()
-    at_key = (is_key.cumsum(dim=1) - 1).double()
-    by_query, by_key = kept.sum(dim=3), kept.sum(dim=2)
-    total = by_query.sum(dim=2)
-    safe = torch.where(total > 0, total, 1.0)
-
-    def mean(values: Tensor) -> Tensor:
-        return values.sum(dim=2) / safe
-
-    mean_query = mean(by_query * at_query[:, None])
-    mean_key = mean(by_key * at_key[:, None])
-    row = at_query[:, None] - mean_query[:, :, None]
-    column = at_key[:, None] - mean_key[:, :, None]
-    covariance = torch.einsum("bhq,bhqk,bhk->bh", row, kept, column) / safe
-    variances = mean(by_query * row**2) * mean(by_key * column**2)
-    defined = (total > 0) & (variances > 1e-12)
-    correlation = torch.where(defined, covariance / variances.clamp(min=1e-12).sqrt(), 0.0)
-    n_queries, n_keys = is_query.sum(dim=1), is_key.sum(dim=1)
-    values = correlation * total / n_queries.clamp(min=1)[:, None]
-    enough = (torch.minimum(n_queries, n_keys) >= 2)[:, None]
-    return torch.where(enough, values, 0.0).clamp(0, 1)

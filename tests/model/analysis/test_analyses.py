@@ -7,6 +7,7 @@ from headlight.model.analysis.alignment import alignment
 from headlight.model.analysis.attention_by_distance import attention_by_distance
 from headlight.model.analysis.head_labels import head_labels
 from headlight.model.analysis.head_outputs import head_norms, head_outputs, value_weighted
+from headlight.model.analysis.layers import visible_keys
 from headlight.model.analysis.logit_lens import logit_lens, norm_and_unembedding
 from headlight.model.analysis.next_token import next_token
 from headlight.model.analysis.residual_stream import residual_stream
@@ -46,3 +47,12 @@ def test_a_gap_between_layers_is_an_error(make_trace, analysis):
     data = np.ones((1, 1, 1) if part.endswith("weights") else (1, 1))
     with pytest.raises(ValueError, match=r"lacks decoder\.layers\.0"):
         run(analysis, make_trace({f"decoder.layers.1.{part}": data}))
+
+
+def test_a_query_sees_what_the_attention_lets_it_see():
+    limits = {"window": None, "chunk": None}
+    seen = visible_keys(4, 4, is_causal=True, **limits | {"window": 2})
+    assert seen.astype(int).tolist() == [[1, 0, 0, 0], [1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1]]
+    seen = visible_keys(4, 4, is_causal=False, **limits | {"chunk": 3})
+    assert seen.astype(int).tolist() == [[1, 1, 1, 0]] * 3 + [[0, 0, 0, 1]]
+    assert visible_keys(2, 3, is_causal=False, **limits).all()

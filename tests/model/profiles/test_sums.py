@@ -1,14 +1,9 @@
 """Sums over batches of heads, compared with sums over single sentences, and added up in parts."""
 
-import numpy as np
 import orjson
 import pytest
-import torch
 
-from headlight.model.analysis.head_labels import score_heads
-from headlight.model.analysis.layers import Attention
-from headlight.model.profiles.sums import HeadSums, Reader, Sight, Tokens, monotonic
-from headlight.model.trace import AttentionFacts, Token
+from headlight.model.profiles.sums import HeadSums, Reader
 from headlight.model.tracing import tokenize
 
 TEXTS = [
@@ -69,39 +64,3 @@ def test_of_equal_weights_the_first_in_the_text_is_kept():
         for order in orders:
             sums.keep(0, ("a", "b"), {**place, "order": order})
         assert sums.best(0)["a", "b"]["order"] == 1
-
-
-def test_a_query_sees_what_the_attention_lets_it_see():
-    side = Tokens.of([words(7)])
-    facts = AttentionFacts(
-        path="decoder.layers.0.self_attention", n_heads=1, n_groups=1, is_causal=True, window=3
-    )
-    for chosen in (facts, AttentionFacts(**{**vars(facts), "window": None, "chunk": 4})):
-        attention = Attention("decoder", 0, "self_attention", np.ones((1, 7, 7)), chosen)
-        visible = Sight.of(chosen).visible(side, side)[0].numpy()
-        assert (visible == attention.visible).all()
-
-
-def words(n, *, special=()):
-    return [
-        Token(id=at, text=f" w{at}", start=at, end=at + 1, word=at, is_special=at in special)
-        for at in range(n)
-    ]
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_monotonic_is_that_of_the_labels_of_heads(seed):
-    generator = torch.Generator().manual_seed(seed)
-    queries, keys = [words(5, special=[0]), words(4)], [words(6), words(3, special=[2])]
-    weights = torch.zeros(2, 3, 5, 6, dtype=torch.float64)
-    for row, (of_query, of_key) in enumerate(zip(queries, keys, strict=True)):
-        scores = torch.randn(3, len(of_query), len(of_key), generator=generator).double()
-        scores += 2 * torch.eye(len(of_query), len(of_key))
-        weights[row, :, : len(of_query), : len(of_key)] = scores.softmax(dim=-1)
-    values = monotonic(weights, Tokens.of(queries), Tokens.of(keys))
-    for row, (of_query, of_key) in enumerate(zip(queries, keys, strict=True)):
-        single = weights[row, :, : len(of_query), : len(of_key)].numpy()
-        attention = Attention("decoder", 0, "cross_attention", single)
-        wanted = score_heads(attention, of_query, of_key)["monotonic"].values
-        assert values[row].numpy() == pytest.approx(wanted, abs=1e-12)
-        assert wanted.max() > 0.1
