@@ -5,10 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from headlight.commands.parsing import (
-    Commands,
-    option,
-)
+from headlight.commands.parsing import Commands, option
 
 app = Commands()
 

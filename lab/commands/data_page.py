@@ -122,46 +122,42 @@ def _layout(height: int, x: dict[str, Any], y: dict[str, Any], **changes: Any) -
     }
 
 
+def _trace(kind: str, x: Sequence[Any], y: Sequence[Any], **more: Any) -> dict[str, Any]:
+    """Return data of Plotly; without ``hovertemplate`` nothing is told of a point."""
+    told = {} if "hovertemplate" in more else {"hoverinfo": "skip"}
+    return {"type": kind, "x": x, "y": y, **told, **more}
+
+
 def _estimate(estimate: Mapping[str, Any], dedup: Mapping[str, Any]) -> Figure:
     """Draw estimated against exact similarity, with two theoretical standard errors either side."""
     grid = [number / 100 for number in range(101)]
     errors = [2 * (x * (1 - x) / dedup["permutations"]) ** 0.5 for x in grid]
     around = [x + error for x, error in zip(grid, errors, strict=True)]
     around += [x - error for x, error in zip(grid[::-1], errors[::-1], strict=True)]
-    band = {
-        "type": "scatter",
-        "x": grid + grid[::-1],
-        "y": around,
-        "fill": "toself",
-        "mode": "none",
-        "fillcolor": FIRST,
-        "opacity": 0.14,
-        "hoverinfo": "skip",
-    }
+    filling = {"fill": "toself", "mode": "none", "fillcolor": FIRST, "opacity": 0.14}
     exact, estimates = zip(*estimate["points"], strict=True)
-    points = {
-        "type": "scatter",
-        "x": exact,
-        "y": estimates,
-        "mode": "markers",
-        "marker": {"color": NUMBER, "size": 5, "opacity": 0.6},
-        "hovertemplate": "exact %{x:.3f}<br>estimate %{y:.3f}<extra></extra>",
-    }
-    label = _note(dedup["threshold"], 0.04, f"threshold {dedup['threshold']:g}", anchor="right")
+    points = _trace(
+        "scatter",
+        exact,
+        estimates,
+        mode="markers",
+        marker={"color": NUMBER, "size": 5, "opacity": 0.6},
+        hovertemplate="exact %{x:.3f}<br>estimate %{y:.3f}<extra></extra>",
+    )
+    threshold = dedup["threshold"]
     layout = _layout(
         380,
         _axis("exact Jaccard similarity", range=[-0.02, 1.02]),
         _axis("estimate by MinHash", range=[-0.02, 1.02]),
-        shapes=[_upright(dedup["threshold"])],
-        annotations=[label],
+        shapes=[_upright(threshold)],
+        annotations=[_note(threshold, 0.04, f"threshold {threshold:g}", anchor="right")],
     )
+    band = _trace("scatter", grid + grid[::-1], around, **filling)
     return {"data": [band, _diagonal(), points], "layout": layout}
 
 
 def _diagonal() -> dict[str, Any]:
-    line = {"color": FIRST, "width": 1}
-    shape = {"type": "scatter", "x": [0, 1], "y": [0, 1], "mode": "lines", "line": line}
-    return shape | {"hoverinfo": "skip"}
+    return _trace("scatter", [0, 1], [0, 1], mode="lines", line={"color": FIRST, "width": 1})
 
 
 def _upright(x: float) -> dict[str, Any]:
@@ -180,14 +176,14 @@ def _note(x: float, y: float, text: str, *, anchor: str) -> dict[str, Any]:
 def _histogram(counts: Sequence[int], least: float) -> Figure:
     width = 1 / len(counts)
     middles = [(number + 0.5) * width for number in range(len(counts))]
-    bars = {
-        "type": "bar",
-        "x": middles,
-        "y": counts,
-        "width": width * 0.92,
-        "marker": {"color": [ALARM if x < least else NUMBER for x in middles]},
-        "hovertemplate": "P(good) about %{x:.2f}<br>%{y} documents<extra></extra>",
-    }
+    bars = _trace(
+        "bar",
+        middles,
+        counts,
+        width=width * 0.92,
+        marker={"color": [ALARM if x < least else NUMBER for x in middles]},
+        hovertemplate="P(good) about %{x:.2f}<br>%{y} documents<extra></extra>",
+    )
     note = _note(least, 1, f"dropped below {least:g}", anchor="right" if least > 0.4 else "left")
     layout = _layout(
         300,
@@ -203,14 +199,8 @@ def _weights(weights: Mapping[str, float]) -> Figure:
     """Return the weights of the standardized features, the largest on top."""
     pairs = sorted(weights.items(), key=lambda pair: abs(pair[1]))
     names, values = zip(*pairs, strict=True)
-    bars = {
-        "type": "bar",
-        "orientation": "h",
-        "x": values,
-        "y": list(range(len(names))),
-        "marker": {"color": [SECOND if value > 0 else ALARM for value in values]},
-        "hovertemplate": "%{x:.3f}<extra></extra>",
-    }
+    colours = [SECOND if value > 0 else ALARM for value in values]
+    bars = _rows(values, {"color": colours}, "%{x:.3f}<extra></extra>")
     layout = _layout(
         40 + 24 * len(names),
         _axis("weight per standard deviation: bad ← 0 → good", zeroline=True, zerolinecolor=MUTED),
@@ -219,24 +209,27 @@ def _weights(weights: Mapping[str, float]) -> Figure:
     return {"data": [bars], "layout": layout}
 
 
+def _rows(values: Sequence[float], marker: Mapping[str, Any], template: str) -> dict[str, Any]:
+    """Return horizontal bars, the first at the bottom."""
+    rows, across = [*range(len(values))], {"orientation": "h", "marker": marker}
+    return _trace("bar", values, rows, hovertemplate=template, **across)
+
+
 def _calibration(bins: Sequence[Mapping[str, float]]) -> Figure:
     """Return the share of good documents against the probability, by tenths."""
-    most = max(row["documents"] for row in bins)
-    points = {
-        "type": "scatter",
-        "x": [row["probability"] for row in bins],
-        "y": [row["good"] for row in bins],
-        "mode": "lines+markers",
-        "line": {"color": NUMBER, "width": 1},
-        "marker": {
-            "color": NUMBER,
-            "opacity": 1,
-            "size": [6 + 18 * (row["documents"] / most) ** 0.5 for row in bins],
-        },
-        "customdata": [row["documents"] for row in bins],
-        "hovertemplate": "predicted %{x:.2f}<br>good %{y:.2f}<br>%{customdata} documents"
+    counts = [row["documents"] for row in bins]
+    sizes = [6 + 18 * (count / max(counts)) ** 0.5 for count in counts]
+    points = _trace(
+        "scatter",
+        [row["probability"] for row in bins],
+        [row["good"] for row in bins],
+        mode="lines+markers",
+        line={"color": NUMBER, "width": 1},
+        marker={"color": NUMBER, "opacity": 1, "size": sizes},
+        customdata=counts,
+        hovertemplate="predicted %{x:.2f}<br>good %{y:.2f}<br>%{customdata} documents"
         "<extra></extra>",
-    }
+    )
     layout = _layout(
         300,
         _axis("predicted probability", range=[-0.04, 1.04]),
@@ -245,32 +238,25 @@ def _calibration(bins: Sequence[Mapping[str, float]]) -> Figure:
     return {"data": [_diagonal(), points], "layout": layout}
 
 
-def _label(topic: Mapping[str, Any]) -> str:
-    return ", ".join(topic["words"][:_N_LABELS])
-
-
 def _map(topics: Mapping[str, Any]) -> Figure:
     """Return the topics in the plane; near topics use similar words, the area is the share."""
     entries, shares = topics["topics"], topics["shares"]
     most = max(shares) or 1
-    points = {
-        "type": "scatter",
-        "mode": "markers+text",
-        "x": [topic["x"] for topic in entries],
-        "y": [topic["y"] for topic in entries],
-        "text": [str(number) for number in range(len(entries))],
-        "textfont": {"color": INK, "size": 12},
-        "marker": {
-            "size": [14 + 52 * (share / most) ** 0.5 for share in shares],
-            "color": NUMBER,
-            "opacity": 0.45,
-            "line": {"color": NUMBER, "width": 1},
-        },
-        "customdata": [
+    sizes = [14 + 52 * (share / most) ** 0.5 for share in shares]
+    around = {"color": NUMBER, "width": 1}
+    points = _trace(
+        "scatter",
+        [topic["x"] for topic in entries],
+        [topic["y"] for topic in entries],
+        mode="markers+text",
+        text=[str(number) for number in range(len(entries))],
+        textfont={"color": INK, "size": 12},
+        marker={"size": sizes, "color": NUMBER, "opacity": 0.45, "line": around},
+        customdata=[
             [" ".join(topic["words"]), share] for topic, share in zip(entries, shares, strict=True)
         ],
-        "hovertemplate": "%{customdata[0]}<br>%{customdata[1]:.1%} of the corpus<extra></extra>",
-    }
+        hovertemplate="%{customdata[0]}<br>%{customdata[1]:.1%} of the corpus<extra></extra>",
+    )
     hidden = {"showgrid": False, "showticklabels": False}
     layout = _layout(440, _axis("", **hidden), _axis("", scaleanchor="x", **hidden))
     return {"data": [points], "layout": layout | {"margin": {"l": 8, "r": 8, "t": 8, "b": 8}}}
@@ -279,63 +265,46 @@ def _map(topics: Mapping[str, Any]) -> Figure:
 def _shares(topics: Mapping[str, Any]) -> Figure:
     """Return the share of every topic, and that in the other corpus."""
     order = sorted(range(len(topics["shares"])), key=lambda number: topics["shares"][number])
-    empty = {*topics.get("empty", ())}
-    labels = [
-        f"{number} · {_label(topics['topics'][number])}{' (in no document)' * (number in empty)}"
-        for number in order
-    ]
-    rows = list(range(len(order)))
+    labels = []
+    for number in order:
+        words = ", ".join(topics["topics"][number]["words"][:_N_LABELS])
+        is_empty = number in topics.get("empty", ())
+        labels.append(f"{number} · {words}{' (in no document)' * is_empty}")
     shown = [topics["shares"][number] for number in order]
-    template = "%{x:.1%}<extra></extra>"
-    data: list[dict[str, Any]] = [
-        {"type": "bar", "orientation": "h", "x": shown, "y": rows, "hovertemplate": template}
-        | {"marker": {"color": NUMBER}}
-    ]
+    data = [_rows(shown, {"color": NUMBER}, "%{x:.1%}<extra></extra>")]
     if against := topics.get("against"):
-        shares_against = [against["shares"][number] for number in order]
-        lines_x = [
-            x
-            for share, share_against in zip(shown, shares_against, strict=True)
-            for x in (share, share_against, None)
-        ]
-        lines_y = [y for row in rows for y in (row, row, None)]
+        others = [against["shares"][number] for number in order]
+        ends = [x for pair in zip(shown, others, strict=True) for x in (*pair, None)]
+        rows = [y for row in range(len(order)) for y in (row, row, None)]
         line = {"color": LINE, "width": 3}
         data = [
-            {"type": "scatter", "mode": "lines", "x": lines_x, "y": lines_y, "line": line}
-            | {"hoverinfo": "skip"},
-            _dots(shown, rows, NUMBER, "this corpus"),
-            _dots(shares_against, rows, FIRST, "the other"),
+            _trace("scatter", ends, rows, mode="lines", line=line),
+            _dots(shown, NUMBER, "this corpus"),
+            _dots(others, FIRST, "the other"),
         ]
     layout = _layout(
         max(300, 60 + 26 * len(order)),
         _axis("mean share of a document", tickformat=".0%", rangemode="tozero"),
         _labelled_axis(labels),
-        showlegend=bool(topics.get("against")),
+        showlegend=bool(against),
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
     )
     return {"data": data, "layout": layout}
 
 
-def _dots(values: Sequence[float], rows: Sequence[int], colour: str, name: str) -> dict[str, Any]:
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": values,
-        "y": rows,
-        "name": name,
-        "marker": {"color": colour, "size": 11},
-        "hovertemplate": f"{name} %{{x:.1%}}<extra></extra>",
-    }
+def _dots(values: Sequence[float], colour: str, name: str) -> dict[str, Any]:
+    template = f"{name} %{{x:.1%}}<extra></extra>"
+    marker, rows = {"color": colour, "size": 11}, [*range(len(values))]
+    shape = {"mode": "markers", "name": name, "marker": marker}
+    return _trace("scatter", values, rows, hovertemplate=template, **shape)
 
 
 def _per_document(topics: Mapping[str, Any]) -> Figure:
     counts = topics["topics_per_document"]
-    bars = {
-        "type": "bar",
-        "x": list(map(int, counts)),
-        "y": list(counts.values()),
-        "marker": {"color": NUMBER},
-        "hovertemplate": "%{x} topics<br>%{y} documents<extra></extra>",
-    }
+    template = "%{x} topics<br>%{y} documents<extra></extra>"
+    marker = {"color": NUMBER}
+    bars = _trace(
+        "bar", [*map(int, counts)], [*counts.values()], marker=marker, hovertemplate=template
+    )
     axis = _axis("topics with more than<br>a tenth of a document", dtick=1, showgrid=False)
     return {"data": [bars], "layout": _layout(300, axis, _axis("documents"))}

@@ -8,12 +8,7 @@ from typing import Annotated
 import typer
 
 from headlight.commands.options import Device, Files, ModelsDir
-from headlight.commands.parsing import (
-    Commands,
-    UsageError,
-    option,
-    settings_with_models,
-)
+from headlight.commands.parsing import Commands, UsageError, option, settings_with_models
 
 app = Commands()
 

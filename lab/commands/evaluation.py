@@ -14,12 +14,7 @@ from rich.text import Text
 
 from headlight.commands.output import console, show
 from headlight.commands.parsing import UsageError, usage_errors
-from headlight.lab.evaluation.figures import (
-    joined,
-    measure,
-    measure_bits,
-    measure_expert_tokens,
-)
+from headlight.lab.evaluation.figures import joined, measure, measure_bits, measure_expert_tokens
 from headlight.lab.evaluation.quantization import calibrated
 from headlight.lab.figures import Evidence
 from headlight.model.checkpoint.card import ModelCard, flatten, write_card

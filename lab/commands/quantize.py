@@ -8,11 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from headlight.commands.options import Files, ModelsDir
-from headlight.commands.parsing import (
-    Commands,
-    option,
-    settings_with_models,
-)
+from headlight.commands.parsing import Commands, option, settings_with_models
 
 app = Commands()
 

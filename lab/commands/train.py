@@ -8,12 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 import typer
 
 from headlight.commands.options import Device, Files
-from headlight.commands.parsing import (
-    DERIVED,
-    Commands,
-    option,
-    settings_of,
-)
+from headlight.commands.parsing import DERIVED, Commands, option, settings_of
 from headlight.lab.training import recipes
 from headlight.model.discovery import module_names, summary
 

@@ -35,12 +35,7 @@ from headlight.lab.evaluation.moe import count_taken
 from headlight.lab.evaluation.preference import evaluate_reward, held_out_comparisons
 from headlight.lab.evaluation.text import whole_rows
 from headlight.lab.evaluation.translate import NAMES
-from headlight.lab.evaluation.word_alignment import (
-    Link,
-    aligner,
-    alignment_error_rate,
-    read_gold,
-)
+from headlight.lab.evaluation.word_alignment import Link, aligner, alignment_error_rate, read_gold
 from headlight.model.arithmetic import split
 from headlight.model.checkpoint.card import OF_WHAT_IS_RIGHT, Example
 from headlight.model.checkpoint.checkpoint import Checkpoint
@@ -54,11 +49,7 @@ from headlight.model.profiles.controlled_sentences import (
 )
 from headlight.model.profiles.digits import HEAD_PROBLEMS, ROLES, digit_weights
 from headlight.model.profiles.folder import ENGLISH_FRENCH
-from headlight.model.profiles.measure import (
-    controlled_weights,
-    repetition_scores,
-    sentences_of,
-)
+from headlight.model.profiles.measure import controlled_weights, repetition_scores, sentences_of
 from headlight.model.tokenizer import MASK
 from headlight.model.trace import Token
 from headlight.model.tracing import PassSpec, read_tokens, trace

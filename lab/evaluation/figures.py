@@ -38,12 +38,7 @@ from headlight.lab.training.registry import RECIPES
 from headlight.model.arithmetic import split
 from headlight.model.checkpoint.card import rounded
 from headlight.model.checkpoint.checkpoint import Checkpoint
-from headlight.model.corpus import (
-    CorpusError,
-    SentencePair,
-    read_documents,
-    read_pairs,
-)
+from headlight.model.corpus import CorpusError, SentencePair, read_documents, read_pairs
 from headlight.model.profiles.folder import ENGLISH_FRENCH, SAMPLE
 
 _NO_FILES = "a model of the recipe 'reasoning' is measured on problems, not files; leave them out"

@@ -15,13 +15,7 @@ from torch import Tensor
 
 from headlight.lab.evaluation.minimal_pairs import MinimalPair, pair_figures
 from headlight.lab.evaluation.moe import load_entropy, routing
-from headlight.lab.evaluation.text import (
-    HeadScore,
-    attention,
-    best_head,
-    bits_per_byte,
-    whole_rows,
-)
+from headlight.lab.evaluation.text import HeadScore, attention, best_head, bits_per_byte, whole_rows
 from headlight.lab.training.batches import prepend
 from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.corpus import TokenStream, read_lines

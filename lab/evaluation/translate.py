@@ -14,11 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from headlight.lab import lab_libraries
-from headlight.lab.evaluation.ibm_models import (
-    diagonal_links,
-    ibm_model_1_links,
-    ibm_model_2_links,
-)
+from headlight.lab.evaluation.ibm_models import diagonal_links, ibm_model_1_links, ibm_model_2_links
 from headlight.lab.evaluation.word_alignment import (
     Aligner,
     GoldPair,

@@ -21,13 +21,7 @@ import torch
 from headlight.lab.training.batches import Batch, Material, generator_of
 from headlight.lab.training.config import BATCH_SETTINGS, LoopConfig, Recipe, require
 from headlight.lab.training.reinforcement import ReasoningLoop, ReinforcementConfig
-from headlight.model.arithmetic import (
-    FORMS,
-    Problem,
-    Split,
-    single_products,
-    split,
-)
+from headlight.model.arithmetic import FORMS, Problem, Split, single_products, split
 from headlight.model.config import TransformerConfig, require_known
 from headlight.model.corpus import CorpusError
 from headlight.model.tokenizer import Tokenizer

@@ -25,13 +25,7 @@ from headlight.lab.training.batches import Batch, Material, generator_of
 from headlight.lab.training.config import BATCH_SETTINGS, LoopConfig, Recipe, require
 from headlight.lab.training.loop import Lesson, Loop
 from headlight.lab.training.policy_gradient import group_advantages, log_probs_of, policy_loss
-from headlight.lab.training.preference import (
-    N_ANSWER,
-    N_PROMPT,
-    line_end,
-    prompts_of,
-    rule_score,
-)
+from headlight.lab.training.preference import N_ANSWER, N_PROMPT, line_end, prompts_of, rule_score
 from headlight.lab.training.recipes import stories
 from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.checkpoint.loading import load_checkpoint

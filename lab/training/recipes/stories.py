@@ -20,13 +20,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from headlight.lab.training.batches import (
-    Batch,
-    Material,
-    TextRows,
-    generator_of,
-    repeated_rows,
-)
+from headlight.lab.training.batches import Batch, Material, TextRows, generator_of, repeated_rows
 from headlight.lab.training.config import LoopConfig, Recipe, require
 from headlight.lab.training.loop import Loop
 from headlight.model.config import ExpertsConfig, TransformerConfig

@@ -6,12 +6,7 @@ import pytest
 import torch
 
 from headlight.lab.evaluation.figures import Evidence, measure
-from headlight.lab.evaluation.reasoning import (
-    VOTES,
-    evaluate,
-    majority_right,
-    robustness,
-)
+from headlight.lab.evaluation.reasoning import VOTES, evaluate, majority_right, robustness
 from headlight.lab.training.recipes.reasoning import CONFIG
 from headlight.model.arithmetic import Problem, mark
 from headlight.model.checkpoint.card import ModelCard

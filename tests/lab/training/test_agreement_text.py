@@ -5,11 +5,7 @@ from itertools import chain, islice, pairwise
 
 import pytest
 
-from headlight.lab.evaluation.agreement import (
-    UNSEEN_ENDS,
-    UNSEEN_PREPOSITIONS,
-    unseen_items,
-)
+from headlight.lab.evaluation.agreement import UNSEEN_ENDS, UNSEEN_PREPOSITIONS, unseen_items
 from headlight.lab.training import agreement_text as agreement
 from headlight.model.profiles.controlled_sentences import NOUNS
 

@@ -5,11 +5,7 @@ import re
 
 import pytest
 
-from headlight.lab.training.augmentation import (
-    VOWELS,
-    Augmentation,
-    AugmentationConfig,
-)
+from headlight.lab.training.augmentation import VOWELS, Augmentation, AugmentationConfig
 from headlight.model.corpus import SentencePair
 
 PAIRS = [
