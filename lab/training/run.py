@@ -443,6 +443,10 @@ def _from_json(text: str) -> Run:
     if not isinstance(data, dict):
         raise ValueError("it is not a JSON object")
     recipe = data.get("recipe", "stories")  # the only one when runs did not name theirs
+    parts = {part: data[part] for part in PARTS}
+    if parts["rows"].get("method") == "reinforce":  # named when `reasoning` had another one, too
+        gone = ("method", "cycle")
+        parts["rows"] = {n: value for n, value in parts["rows"].items() if n not in gone}
     return Run(
         recipe=recipe,
         corpus=tuple(data["corpus"]),
@@ -452,5 +456,5 @@ def _from_json(text: str) -> Run:
         begun_from=data.get("begun_from", ""),
         teacher=data.get("teacher", ""),
         tokenizer=data.get("tokenizer", ""),
-        **vars(check({part: data[part] for part in PARTS}, RECIPES[recipe])),
+        **vars(check(parts, RECIPES[recipe])),
     )
