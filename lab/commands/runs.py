@@ -17,9 +17,7 @@ app = Commands()
 def runs(
     folders: Annotated[
         list[Path],
-        typer.Argument(
-            help="Runs, folders of runs, or folders of TensorBoard's event files.", metavar="DIR..."
-        ),
+        typer.Argument(help="Runs, or folders of runs.", metavar="DIR..."),
     ],
     out: Annotated[
         Path | None,

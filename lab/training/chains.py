@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from headlight.lab.training.policy_gradient import sample_tree
@@ -110,39 +109,3 @@ class WrittenChains(NamedTuple):
 
 def _share(marks: Sequence[bool], counts: Tensor) -> float:
     return float((torch.tensor(marks) * counts.cpu()).sum() / counts.sum())
-
-
-def join(draws: Sequence[WrittenChains], *, stop_id: int) -> WrittenChains:
-    """Put the chains of several draws of problems one after another.
-
-    Args:
-        draws: whose advantages are of each chain if there are several.
-        stop_id: the token after a chain's end.
-    """
-    if len(draws) == 1:
-        return draws[0]
-    sampled = [draw.sampled for draw in draws]
-    firsts = [0]
-    for draw in draws:
-        firsts.append(firsts[-1] + int(draw.problems[-1]) + 1)
-
-    def padded(tensors: Iterable[Tensor], value: int | bool = 0) -> Tensor:
-        kept = list(tensors)
-        wide = max(tensor.shape[1] for tensor in kept)
-        return torch.cat([F.pad(each, (0, wide - each.shape[1]), value=value) for each in kept])
-
-    whole = Continuations(
-        ids=padded((each.ids for each in sampled), stop_id),
-        log_probs=padded(each.log_probs for each in sampled),
-        is_sampled=padded(each.is_sampled for each in sampled),
-        has_ended=torch.cat([each.has_ended for each in sampled]),
-        counts=torch.cat([each.row_counts for each in sampled]),
-    )
-    return WrittenChains(
-        whole,
-        [marking for draw in draws for marking in draw.marked],
-        torch.cat([draw.rewards for draw in draws]),
-        padded(draw.advantages for draw in draws),
-        torch.cat([draw.is_used for draw in draws]),
-        torch.cat([draw.problems + first for draw, first in zip(draws, firsts, strict=False)]),
-    )

@@ -129,40 +129,35 @@ def because_of_subject(
     subject: Noun, place: Noun, adjective: Adjective, verb: Sequence[str] = CROSSINGS[0]
 ) -> SentencePair:
     """Make "The dog didn't cross the road because it was too tired." and its translation."""
-    pronoun = ("il", "elle")[subject.gender]
-    return SentencePair(
-        f"The {subject.english} didn't {verb[0]} the {place.english} because it was too "
-        f"{adjective.english}.",
-        _capital(
-            f"{the(subject)} n'a pas {verb[2]} {the(place)} parce qu'{pronoun} était trop "
-            f"{adjective.french[subject.gender]}."
-        ),
-    )
+    return _because(subject, place, adjective, subject.gender, verb)
 
 
 def because_of_object(subject: Noun, place: Noun, adjective: Adjective) -> SentencePair:
     """Make "The dog didn't cross the road because it was too wide." and its translation."""
-    pronoun = ("il", "elle")[place.gender]
+    return _because(subject, place, adjective, place.gender, CROSSINGS[0])
+
+
+def _because(
+    subject: Noun, place: Noun, adjective: Adjective, gender: int, verb: Sequence[str]
+) -> SentencePair:
     return SentencePair(
-        f"The {subject.english} didn't cross the {place.english} because it was too "
+        f"The {subject.english} didn't {verb[0]} the {place.english} because it was too "
         f"{adjective.english}.",
         _capital(
-            f"{the(subject)} n'a pas traversé {the(place)} parce qu'{pronoun} était trop "
-            f"{adjective.french[place.gender]}."
+            f"{the(subject)} n'a pas {verb[2]} {the(place)} parce qu'{('il', 'elle')[gender]} "
+            f"était trop {adjective.french[gender]}."
         ),
     )
 
 
-def _because_of_subject(draw: random.Random) -> SentencePair:
-    subject, place = _taught(draw, ANIMALS), _taught(draw, WAYS)
+def _because_of_subject(draw: random.Random, animals: Sequence[Noun] = ANIMALS) -> SentencePair:
+    subject, place = _taught(draw, animals), _taught(draw, WAYS)
     pair = because_of_subject(subject, place, draw.choice(OF_ANIMALS), draw.choice(CROSSINGS))
     return _varied(draw, pair)
 
 
 def _because_of_elided(draw: random.Random) -> SentencePair:
-    subject, place = _taught(draw, ELIDED_ANIMALS), _taught(draw, WAYS)
-    pair = because_of_subject(subject, place, draw.choice(OF_ANIMALS), draw.choice(CROSSINGS))
-    return _varied(draw, pair)
+    return _because_of_subject(draw, ELIDED_ANIMALS)
 
 
 def _because_of_object(draw: random.Random) -> SentencePair:

@@ -543,30 +543,24 @@ def load_state(
         with safe_open(path, framework="pt") as file:
             progress = json.loads((file.metadata() or {})["progress"])
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-        weights = {
-            key.removeprefix("model."): tensor
-            for key, tensor in tensors.items()
-            if key.startswith("model.")
-        }
-        model.load_weights(weights)
-        extra = {
-            key.removeprefix("extra."): tensor
-            for key, tensor in tensors.items()
-            if key.startswith("extra.")
-        }
+        model.load_weights(_below("model.", tensors))
     except (OSError, SafetensorError, KeyError, RuntimeError, ValueError) as error:
         raise CheckpointError(f"{path} does not continue this run: {error}") from error
     names = {parameter: name for name, parameter in model.named_parameters()}
     for number, optimizer in enumerate(optimizers):
         for group in optimizer.param_groups:
             for parameter in group["params"]:
-                prefix = f"optimizer.{number}.{names[parameter]}."
+                state = _below(f"optimizer.{number}.{names[parameter]}.", tensors)
                 optimizer.state[parameter] = {
-                    key.removeprefix(prefix): _placed(tensor, parameter)
-                    for key, tensor in tensors.items()
-                    if key.startswith(prefix)
+                    key: _placed(tensor, parameter) for key, tensor in state.items()
                 }
-    return dict(progress), extra
+    return dict(progress), _below("extra.", tensors)
+
+
+def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors whose names begin with a prefix, by the rest of their names."""
+    names = [name for name in tensors if name.startswith(prefix)]
+    return {name.removeprefix(prefix): tensors[name] for name in names}
 
 
 def _placed(tensor: Tensor, parameter: Tensor) -> Tensor:

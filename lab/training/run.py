@@ -51,6 +51,8 @@ from headlight.model.tokenizer import Tokenizer, read_tokenizer, train_tokenizer
 from headlight.model.transformer import Transformer
 
 MAX_VOCAB_SIZE = 10_000_000
+FORMER = {"method": "reinforce", "draws": 1}
+"""Settings that `reasoning` once had, with the values that a run may still name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -444,8 +446,8 @@ def _from_json(text: str) -> Run:
         raise ValueError("it is not a JSON object")
     recipe = data.get("recipe", "stories")  # the only one when runs did not name theirs
     parts = {part: data[part] for part in PARTS}
-    if parts["rows"].get("method") == "reinforce":  # named when `reasoning` had another one, too
-        gone = ("method", "cycle")
+    if all(parts["rows"].get(name, value) == value for name, value in FORMER.items()):
+        gone = {*FORMER, "cycle"}
         parts["rows"] = {n: value for n, value in parts["rows"].items() if n not in gone}
     return Run(
         recipe=recipe,

@@ -20,7 +20,6 @@ from headlight.model.checkpoint.files import RUN, CheckpointError
 from headlight.model.checkpoint.run_curves import curves_of
 from headlight.saved_page import json_element, plotly_script
 
-EVENTS = "events.out.tfevents*"
 _DRAW = """
 const figure = JSON.parse(document.getElementById('curves').textContent);
 Plotly.newPlot('picture', figure.data, figure.layout, {responsive: true});
@@ -49,7 +48,6 @@ def read_training_runs(folders: Sequence[Path]) -> list[TrainingRun]:
 
     Raises:
         CheckpointError: a folder holds no run, or its metrics are damaged.
-        ImportError: a folder holds events of TensorBoard, which is not installed.
     """
     return _with_names_apart([read_training_run(folder) for folder in _runs_in(folders)])
 
@@ -62,15 +60,12 @@ def _runs_in(folders: Sequence[Path]) -> Iterator[Path]:
 
 
 def read_training_run(folder: Path) -> TrainingRun:
-    """Read the run in a folder, or the scalars in the event files of TensorBoard.
+    """Read the run in a folder.
 
     Raises:
-        CheckpointError: the folder holds neither, or its metrics are damaged.
-        ImportError: TensorBoard is not installed.
+        CheckpointError: the folder holds no run, or its metrics are damaged.
     """
     name = folder.resolve().name
-    if not (folder / RUN).exists() and any(folder.glob(EVENTS)):
-        return TrainingRun(name=name, settings={}, metrics=_events(folder))
     run = read_run(folder)
     settings = {"recipe": run.recipe, "corpus": ", ".join(Path(path).name for path in run.corpus)}
     settings |= dict(flatten({part: asdict(getattr(run, part)) for part in PARTS}))
@@ -89,32 +84,6 @@ def _metrics(path: Path) -> list[dict[str, Any]]:
         raise CheckpointError(f"{path} is damaged: {error}") from error
 
 
-def _events(folder: Path) -> list[dict[str, Any]]:
-    """Read the scalars of event files as lines of metrics: a step, and its figures by their tags.
-
-    A tag counts by its last part: ``train/loss`` is ``loss``, one with val or eval in it
-    ``valid_loss``.
-    """
-    try:
-        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-    except ImportError as error:
-        raise ImportError(
-            f"{folder} holds event files of TensorBoard; reading them needs it: "
-            "pip install tensorboard"
-        ) from error
-    events = EventAccumulator(str(folder), size_guidance={"scalars": 0})
-    events.Reload()
-    lines: dict[int, dict[str, Any]] = {}
-    for tag in events.Tags()["scalars"]:
-        name = tag.rpartition("/")[2]
-        if name.endswith("loss"):
-            is_held_out = any(word in tag.lower() for word in ("val", "eval", "test"))
-            name = "valid_loss" if is_held_out else "loss"
-        for event in events.Scalars(tag):
-            lines.setdefault(event.step, {"step": event.step})[name] = event.value
-    return [lines[step] for step in sorted(lines)]
-
-
 def _with_names_apart(runs: Sequence[TrainingRun]) -> list[TrainingRun]:
     """Add a number to the names of runs whose folders have one name."""
     names = [run.name for run in runs]
@@ -131,8 +100,7 @@ def table_of(runs: Sequence[TrainingRun]) -> Table:
         table.add_row(title, *values)
     table.add_section()
     for name in dict.fromkeys(name for run in runs for name in run.settings):
-        # Event files of TensorBoard hold no settings, and differ in none.
-        if len({str(run.settings.get(name, "")) for run in runs if run.settings}) > 1:
+        if len({str(run.settings.get(name, "")) for run in runs}) > 1:
             table.add_row(name, *(str(run.settings.get(name, "")) for run in runs))
     return table
 

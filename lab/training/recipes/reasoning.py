@@ -24,7 +24,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from headlight.lab.training.batches import Batch, Material, generator_of
-from headlight.lab.training.chains import WrittenChains, join, reward_of, write_chains
+from headlight.lab.training.chains import WrittenChains, reward_of, write_chains
 from headlight.lab.training.config import BATCH_SETTINGS, LoopConfig, Recipe, require
 from headlight.lab.training.loop import STATE, Lesson, Loop
 from headlight.lab.training.policy_gradient import (
@@ -78,9 +78,6 @@ class ReasoningConfig:
         imitation: the steps of imitation; the rest are reinforcement.
         problems: problems in a step.
         chains: chains that the model writes for each problem.
-        draws: the most times that a step draws problems, until `problems` of them have chains with
-            different rewards: the dynamic sampling of Yu et al. 2025, section 3.2,
-            https://arxiv.org/abs/2503.14476. 1: problems without an advantage are not replaced.
         updates: updates of the weights in a step, each from a part of its chains.
         optimizer: of reinforcement.
         rate: its learning rate at its peak.
@@ -107,7 +104,6 @@ class ReasoningConfig:
     imitation: int = 290
     problems: int = 64
     chains: int = 32
-    draws: int = 1
     updates: int = 2
     optimizer: str = "muon"
     rate: float = 1e-3
@@ -120,7 +116,7 @@ class ReasoningConfig:
     process: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("count", "problems", "chains", "draws", "updates"):
+        for name in ("count", "problems", "chains", "updates"):
             require(self, name, 1 <= getattr(self, name) <= 2**16, "lie between 1 and 65,536")
         for name in ("imitation", "curriculum", "clip", "kl", "process"):
             require(self, name, getattr(self, name) >= 0, "be at least 0")
@@ -152,9 +148,9 @@ class ReasoningBatches:
         known = single_products() if is_easy else self._split.train
         return self._solutions(self._draw(known, self.config.count, step))
 
-    def asked(self, step: int, draw: int = 0) -> list[Problem]:
-        """Return the training problems of a draw of a step of reinforcement."""
-        return self._draw(self._split.train, self.config.problems, step, *[draw] * bool(draw))
+    def asked(self, step: int) -> list[Problem]:
+        """Return the training problems of a step of reinforcement."""
+        return self._draw(self._split.train, self.config.problems, step)
 
     def validation(self) -> list[Batch]:
         """Return the solutions of the validation problems."""
@@ -290,18 +286,13 @@ class ReasoningLoop(Loop):
     def _reinforce(self) -> Lesson:
         """Make one step of reinforcement; the loss is the mean of its updates."""
         rows = self.rows
-        # 1. Write chains and mark them, until enough problems have an advantage.
+        # 1. Write chains and mark them.
         generator = generator_of(self.batches.seed, self.step, 1)
         self.model.eval()
-        draws: list[WrittenChains] = []
-        for number in range(rows.draws):
-            draws.append(self._draw(self.batches.asked(self.step, number), generator))
-            if sum(len(draw.used_problems) for draw in draws) >= rows.problems:
-                break
-        written = join(draws, stop_id=self.batches.tokenizer.end_id)
+        written = self._draw(self.batches.asked(self.step), generator)
         # 2. Update on each part of them.
         losses, kl = [], []
-        numbers = written.used_problems[: rows.problems]
+        numbers = written.used_problems
         for part in numbers.chunk(rows.updates) if len(numbers) else ():
             chosen = written.is_used & torch.isin(written.problems, part)
             loss, part_kl = self._policy_update(

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from headlight.cli import app
 from headlight.lab.training import runs
 from headlight.lab.training.run import start
-from headlight.lab.training.runs import TrainingRun, figure_of, read_training_run, table_of
+from headlight.lab.training.runs import figure_of, read_training_run
 from headlight.model.checkpoint.files import CheckpointError
 from tests.lab.training.conftest import *  # noqa: F403 - the fixtures of small runs
 
@@ -38,17 +38,6 @@ def test_the_table_has_the_figures_and_only_the_settings_that_differ(folders):
     for values in losses:
         assert f"{min(values)[0]:.4f}" in rows["held-out loss, lowest"]
         assert f"{values[-1][0]:.4f}" in rows["held-out loss, last"]
-
-
-def test_a_run_without_settings_differs_in_none():
-    steps, none = {"loop.steps": 5, "loop.seed": 0}, {}
-    named = [
-        TrainingRun(name=str(number), settings=settings, metrics=[])
-        for number, settings in enumerate((steps, {**steps, "loop.seed": 1}, none))
-    ]
-    titles = list(table_of(named).columns[0].cells)
-    assert "loop.seed" in titles
-    assert "loop.steps" not in titles
 
 
 def test_the_page_draws_every_run_in_its_colour(folders, tmp_path):
@@ -92,23 +81,3 @@ def test_a_line_that_is_being_written_is_left_out(folders):
     whole = read_training_run(folders[0]).metrics
     path.write_text(path.read_text() + '{"step": 9, "lo')
     assert read_training_run(folders[0]).metrics == whole
-
-
-def test_events_of_tensorboard_are_read_or_their_library_named(tmp_path):
-    folder = tmp_path / "events"
-    folder.mkdir()
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        (folder / "events.out.tfevents.1").write_bytes(b"")
-        with pytest.raises(ImportError, match="pip install tensorboard"):
-            read_training_run(folder)
-        return
-    with SummaryWriter(folder) as writer:
-        for step in (1, 2):
-            writer.add_scalar("train/loss", 3 / step, step)
-        writer.add_scalar("eval/loss", 1.5, 2)
-    assert read_training_run(folder).metrics == [
-        {"step": 1, "loss": 3.0},
-        {"step": 2, "loss": 1.5, "valid_loss": 1.5},
-    ]

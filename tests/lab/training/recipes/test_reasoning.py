@@ -102,33 +102,6 @@ def test_chains_without_an_advantage_leave_the_weights_alone(tmp_path):
     assert torch.equal(weights(loop), before)
 
 
-def test_problems_without_an_advantage_are_replaced(tmp_path, monkeypatch):
-    """Chains get one reward for all of a problem unless its first factor is even."""
-
-    def reward_of(marking, process):
-        return float(marking.problem.first % 2 == 0 and len(marking.steps[0].text) % 2)
-
-    monkeypatch.setattr(reasoning, "reward_of", reward_of)
-    loop = make(tmp_path, imitation=0, problems=4, chains=8, draws=9)
-    seen = []
-    monkeypatch.setattr(
-        loop,
-        "_policy_update",
-        lambda sampled, advantages: seen.append((sampled, advantages)) or (0.0, 0.0),
-    )
-    _, n_tokens, _, figures = loop._reinforce()
-    sampled = [part for part, _ in seen]
-    questions = {tuple(row) for part in sampled for row in part.ids[:, :3].tolist()}
-    asked = [loop.batches.tokenizer.decode(list(row[1:])) for row in questions]
-    assert len(asked) >= 3  # four, unless a problem was drawn twice
-    assert all(int(first) % 2 == 0 for first in asked)
-    assert len(sampled) == 2
-    totals = [(each.row_counts[:, None] * advantages).sum() for each, advantages in seen]
-    assert all(abs(total) < 1e-3 for total in totals)  # whole groups
-    assert figures["used"] < 0.7
-    assert n_tokens > sum(int(part.weights.sum()) for part in sampled)
-
-
 def test_the_reward_is_computed_from_the_marks():
     right, wrong = "47*20+47*3=940+141=1081", "47*20+47*3=940+142=1082"
     problem = Problem(47, 23)
@@ -173,7 +146,7 @@ def test_a_run_that_names_its_method_is_read(tmp_path):
     loop.run()
     path = loop.out / "run.json"
     asked = json.loads(path.read_text())
-    asked["rows"] |= {"method": "reinforce", "cycle": 50}
+    asked["rows"] |= {"method": "reinforce", "cycle": 50, "draws": 1}
     path.write_text(json.dumps(asked))
     assert resume(loop.out, device="cpu").step == 6
     asked["rows"]["method"] = "expert"
