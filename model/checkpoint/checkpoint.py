@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import partial
 
 import numpy as np
 import torch
@@ -205,30 +206,19 @@ class Checkpoint:
         path, _, part = site.rpartition(".")
         attention = self.model.get_submodule(path)
         assert isinstance(attention, MultiHeadAttention)
-        projection = {
-            "queries": attention.query_projection,
-            "keys": attention.key_projection,
-            "values": attention.value_projection,
-        }[part]
-
-        def by_head(rows: Tensor) -> Tensor:
-            groups: Tensor = rows.detach().unflatten(0, (-1, attention.d_head))
-            return groups.repeat_interleave(attention.n_heads // len(groups), dim=0)
-
-        weight = by_head(projection.weight).transpose(1, 2)
-        return InputMatrix(weight, None if projection.bias is None else by_head(projection.bias))
+        projection = _inputs(attention)[{"queries": "Q", "keys": "K", "values": "V"}[part]]
+        weight = _by_head(attention, projection.weight.detach()).transpose(1, 2)
+        bias = projection.bias
+        return InputMatrix(weight, None if bias is None else _by_head(attention, bias.detach()))
 
     def _graph_output(self, path: str) -> Tensor:
-        attention = self.model.get_submodule(path)
-        assert isinstance(attention, MultiHeadAttention)
-        rows: Tensor = attention.output_projection.weight.detach().T
-        by_head: Tensor = rows.unflatten(0, (attention.n_heads, -1))
+        weight = self.model.weights()[f"{path}.output_projection.weight"].detach()
+        by_head: Tensor = weight.T.unflatten(0, (self.config.n_heads, -1))
         return by_head
 
     def output_weights(self, path: str) -> NamedArray:
         """As `Served.output_weights`."""
-        tensor = self.model.weights()[f"{path}.output_projection.weight"]
-        by_head = tensor.detach().float().cpu().T.reshape(self.config.n_heads, -1, len(tensor))
+        by_head = self._graph_output(path).float().cpu().contiguous()
         return NamedArray(("head", "d_head", "d_model"), by_head.numpy())
 
     def weights(self) -> dict[str, Weight]:
@@ -285,18 +275,8 @@ def learned_encoding(model: Transformer, n: int) -> dict[str, NamedArray]:
 def _attention_weights(path: str, attention: nn.Module) -> Iterator[tuple[str, Weight]]:
     """Yield the projections of an attention by head; shared keys and values are repeated."""
     assert isinstance(attention, MultiHeadAttention)
-    n_heads = attention.n_heads
-
-    def by_head(rows: Tensor) -> Tensor:
-        d_head = attention.query_projection.out_features // n_heads
-        groups: Tensor = rows.unflatten(0, (-1, d_head))
-        return groups.repeat_interleave(n_heads // len(groups), dim=0)
-
-    for letter, projection in (
-        ("Q", attention.query_projection),
-        ("K", attention.key_projection),
-        ("V", attention.value_projection),
-    ):
+    by_head = partial(_by_head, attention)
+    for letter, projection in _inputs(attention).items():
         axes = ("head", "d_model", "d_head")
         name = f"{path}.W_{letter}"
         yield name, Weight.of(axes, projection.weight, lambda rows: by_head(rows).transpose(1, 2))
@@ -307,6 +287,20 @@ def _attention_weights(path: str, attention: nn.Module) -> Iterator[tuple[str, W
     yield f"{path}.W_O", Weight.of(axes, output.weight, lambda rows: by_head(rows.T))
     if output.bias is not None:
         yield f"{path}.b_O", Weight.of(("d_model",), output.bias)
+
+
+def _inputs(attention: MultiHeadAttention) -> dict[str, nn.Linear]:
+    return {
+        "Q": attention.query_projection,
+        "K": attention.key_projection,
+        "V": attention.value_projection,
+    }
+
+
+def _by_head(attention: MultiHeadAttention, rows: Tensor) -> Tensor:
+    """Return the rows of a projection by head; shared keys and values are repeated."""
+    groups: Tensor = rows.unflatten(0, (-1, attention.d_head))
+    return groups.repeat_interleave(attention.n_heads // len(groups), dim=0)
 
 
 def _norm_weights(path: str, norm: nn.Module) -> Iterator[tuple[str, Weight]]:
