@@ -94,8 +94,8 @@ export {};
 /**
  * @typedef {Object} ViewCode
  * @property {string} help one sentence
- * @property {string[][]} terms pairs of a word and its meaning
- * @property {(trace: Trace, state: ViewState) => {help?: string, terms?: string[][], answer?: string[]}} [wording] texts that depend on the model; `answer`: sentences above the drawings, the first a headline
+ * @property {Record<string, string>} terms the meaning of each word
+ * @property {(trace: Trace, state: ViewState) => {help?: string, terms?: Record<string, string>, answer?: string[]}} [wording] texts that depend on the model; `answer`: sentences above the drawings, the first a headline
  * @property {(trace: Trace, state: ViewState) => {id: string, title: string}[]} [places] the attentions or stacks to choose from, if there are several
  * @property {(trace: Trace, state: ViewState) => string|undefined} [place] the open one
  * @property {(trace: Trace, state: ViewState) => Record<string, Ask>} [asks] bodies of the other requests that this state needs, by name

@@ -264,7 +264,7 @@ function createWords({ id, title }) {
     /** @param {View} view @param {Trace} trace @param {ViewState} state */
     show(view, trace, state) {
       if (trace.card && view.titleFor) heading.textContent = view.titleFor(trace.card);
-      /** @type {{help: string, terms: string[][], answer?: string[]}} */
+      /** @type {{help: string, terms: Record<string, string>, answer?: string[]}} */
       const said = { help: view.help, terms: view.terms, ...view.wording?.(trace, state) };
       if (JSON.stringify(said) === told) return;
       told = JSON.stringify(said);
@@ -422,11 +422,11 @@ function createTerms() {
   return {
     element: details,
 
-    /** @param {string[][]} terms */
+    /** @param {Record<string, string>} terms */
     show(terms) {
-      details.hidden = terms.length === 0;
+      details.hidden = Object.keys(terms).length === 0;
       list.replaceChildren(
-        ...terms.map(([word, meaning]) =>
+        ...Object.entries(terms).map(([word, meaning]) =>
           element(
             'div',
             {},

@@ -290,7 +290,7 @@ for (const [model, { other, ...texts }] of Object.entries(MODELS)) {
         return [
           {
             help,
-            terms,
+            terms: terms && Object.entries(terms),
             answer,
             places,
             panels: panels.map(({ id }) => id),

@@ -65,7 +65,7 @@ const viewOf = (more = {}) => ({
   id: 'v',
   title: 'View',
   help: 'helps',
-  terms: [],
+  terms: {},
   figure: () => figureOf(),
   ...more,
 });
@@ -102,15 +102,7 @@ test('a view has its words, its drawing and its grid', async () => {
 });
 
 test('terms have a meaning, and some a formula', async () => {
-  await show(
-    viewOf({
-      terms: [
-        ['softmax', 'makes shares'],
-        ['what it writes', 'b'],
-        ['odd one', 'c'],
-      ],
-    }),
-  );
+  await show(viewOf({ terms: { softmax: 'makes shares', 'what it writes': 'b', 'odd one': 'c' } }));
   deepEqual(texts('dt'), ['softmax', 'what it writes', 'odd one']);
   equal(all('.terms a').length, 2);
   ok(all('.terms a').every(({ href, title }) => href.startsWith('https://') && title));

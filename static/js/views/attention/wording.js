@@ -5,11 +5,11 @@
  * @import { Switches } from '../../state/attention_switches.js'
  */
 
-const ROLLOUT = [
-  'rollout',
-  'an estimate of the tokens that a vector is mixed from: the weights of all layers multiplied, half of each layer taken as what the residual connection passes on',
-];
-const HEAD = ['head', 'one of several attention maps that a layer computes in parallel'];
+const ROLLOUT = {
+  rollout:
+    'an estimate of the tokens that a vector is mixed from: the weights of all layers multiplied, half of each layer taken as what the residual connection passes on',
+};
+const HEAD = { head: 'one of several attention maps that a layer computes in parallel' };
 
 /** @type {Record<Place['id']|'written', {looking: string, that: string, query: string, key: string}>} */
 const PLACES = {
@@ -45,7 +45,7 @@ const STANDARD = { what: 'weights', which: 'head', as: 'matrix', isShare: true, 
 /**
  * @param {keyof typeof PLACES} placeId
  * @param {Partial<Switches>} [switches]
- * @returns {{help: string, terms: string[][]}}
+ * @returns {{help: string, terms: Record<string, string>}}
  */
 export function wordingFor(placeId, switches = STANDARD) {
   const place = PLACES[placeId];
@@ -53,12 +53,12 @@ export function wordingFor(placeId, switches = STANDARD) {
     switches.as === 'lines' ? ['at the left', 'at the right'] : ['a row', 'a column'];
   return {
     help: `${firstSentence(placeId, switches)}${sumsToOne(switches) ? ' A row sums to 1.' : ''}`,
-    terms: [
-      ['query', `${place.query} (${row})`],
-      ['key', `${place.key} (${column})`],
-      HEAD,
-      ...(switches.which === 'rollout' ? [ROLLOUT] : []),
-    ],
+    terms: {
+      query: `${place.query} (${row})`,
+      key: `${place.key} (${column})`,
+      ...HEAD,
+      ...(switches.which === 'rollout' && ROLLOUT),
+    },
   };
 }
 

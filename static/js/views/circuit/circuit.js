@@ -34,14 +34,14 @@ const RIGHT_LEVEL = 215;
 /** @type {ViewCode} */
 export const circuit = {
   help: 'The edges are chosen by how much the prediction depends on each; then the model is run with only them of this sentence, and with all others as the other one has them; of a task, over its pairs. Faithfulness is the share of the difference in logits that this run keeps.',
-  terms: [
-    ['edge', 'what one part of the model writes and a later part reads'],
-    ['circuit', 'a few edges that do most of what the model does here'],
-    ['faithfulness', '(circuit − other sentence) / (this sentence − other sentence), in logits'],
-    ['cut', 'the reader is given what the writer wrote for the other sentence'],
-    ['q, k, v', 'the query, key or value of a head'],
-    ['ff', 'the feed-forward network, or the experts, of a layer'],
-  ],
+  terms: {
+    edge: 'what one part of the model writes and a later part reads',
+    circuit: 'a few edges that do most of what the model does here',
+    faithfulness: '(circuit − other sentence) / (this sentence − other sentence), in logits',
+    cut: 'the reader is given what the writer wrote for the other sentence',
+    'q, k, v': 'the query, key or value of a head',
+    ff: 'the feed-forward network, or the experts, of a layer',
+  },
   arrangement: (_, state) => (isOfBoth(state) ? 'pair' : 'led'),
   asks,
   controls,

@@ -22,24 +22,21 @@ import { asks, isMapped, nameOfB, otherOf, readSides, readWish } from './sides.j
 /** The sentence on the prediction does not depend on the width of its bars. */
 const ANY_WIDTH = 600;
 
-const KL = [
-  'KL',
-  'Kullback–Leibler divergence, Σ p·log₂(p/q): how far the model has moved from the one it began with',
-];
+const KL = {
+  KL: 'Kullback–Leibler divergence, Σ p·log₂(p/q): how far the model has moved from the one it began with',
+};
 
 /** @type {ViewCode} */
 export const compare = {
   help: 'Two passes side by side: the same sentence with a part of the model switched off, another sentence, or another model. B − A is the change of the attention; the bars show that of the prediction.',
-  terms: [
-    ['A', 'the page’s own sentence and model, as they are'],
-    ['B', 'the pass it is compared with'],
-    ['difference', 'B − A: warm where B attends more, blue where it attends less'],
-    ['total variation', 'half the sum of all changes of probability: the share that moved'],
-    [
-      'Kullback–Leibler',
+  terms: {
+    A: 'the page’s own sentence and model, as they are',
+    B: 'the pass it is compared with',
+    difference: 'B − A: warm where B attends more, blue where it attends less',
+    'total variation': 'half the sum of all changes of probability: the share that moved',
+    'Kullback–Leibler':
       'Σ p·log₂(p/q): the bits that are lost if the probabilities q of B are expected in place of p of A',
-    ],
-  ],
+  },
   arrangement: 'triple',
   ...ATTENTIONS,
   asks,
@@ -110,7 +107,7 @@ function wording(trace, state) {
   return {
     help: compare.help,
     answer: [`${grid.describe(first, 0)}.`, ...ofHeads(trace, sides, state)],
-    ...(isOfRuns && { terms: [...compare.terms, KL] }),
+    ...(isOfRuns && { terms: { ...compare.terms, ...KL } }),
   };
 }
 

@@ -41,14 +41,14 @@ const SCALING_STEP = 'score';
 /** @type {ViewCode} */
 export const why = {
   help: 'One attention weight derived step by step from its query and key, and its effect on the output.',
-  terms: [
-    ['query', 'the vector with which a token searches'],
-    ['key', 'the vector by which a token is found'],
-    ['value', 'the vector that a token passes on when it is found'],
-    ['entropy', 'how evenly a row spreads its weight: 2ⁿ equal weights have n bits'],
-    ['softmax', 'turns scores into weights between 0 and 1 that sum to 1: exp(s) / Σ exp(s)'],
-    ['residual stream', 'the d_model numbers of a token, to which every layer adds its output'],
-  ],
+  terms: {
+    query: 'the vector with which a token searches',
+    key: 'the vector by which a token is found',
+    value: 'the vector that a token passes on when it is found',
+    entropy: 'how evenly a row spreads its weight: 2ⁿ equal weights have n bits',
+    softmax: 'turns scores into weights between 0 and 1 that sum to 1: exp(s) / Σ exp(s)',
+    'residual stream': 'the d_model numbers of a token, to which every layer adds its output',
+  },
   arrangement: 'steps',
   ...ATTENTIONS,
   asks,

@@ -25,10 +25,10 @@ import { panes } from '../../plot/panes.js';
 /** @type {ViewCode} */
 export const entropy = {
   help: 'A row of attention with one large weight has little entropy; one that is spread over n keys evenly has log₂ n bits. The first tokens have few keys to attend to.',
-  terms: [
-    ['entropy', '−Σ w·log₂ w over the weights of a row, in bits'],
-    ['bit', 'one bit more: as if the weight were spread over twice as many keys'],
-  ],
+  terms: {
+    entropy: '−Σ w·log₂ w over the weights of a row, in bits',
+    bit: 'one bit more: as if the weight were spread over twice as many keys',
+  },
   ...ATTENTIONS,
   figure,
 };

@@ -42,30 +42,26 @@ const SHOWS = [
   { id: 'route', title: 'Route', help: 'The path of the tokens through the layers' },
 ];
 
-const EXPERT = ['expert', 'one of the parallel feed-forward networks of a layer'];
-/** @type {Record<string, string[][]>} */
+const EXPERT = { expert: 'one of the parallel feed-forward networks of a layer' };
+/** @type {Record<string, Record<string, string>>} */
 const TERMS = {
-  routing: [
-    EXPERT,
-    ['load', 'share of all choices that fell on an expert; the line marks an even share'],
-    [
-      'router entropy',
+  routing: {
+    ...EXPERT,
+    load: 'share of all choices that fell on an expert; the line marks an even share',
+    'router entropy':
       '−Σ p·log₂ p over the experts, in bits: 0 if the router is certain, log₂ n_experts if all are equally likely',
-    ],
-    [
-      'balance loss',
+    'balance loss':
       'n_experts · Σ load · mean probability: 1 if both are uniform, n_experts if one expert takes all; training keeps it low (Fedus et al. 2021, section 2.2)',
-    ],
-  ],
-  route: [
-    EXPERT,
-    ['ribbon', 'as wide as the weight of the tokens that go along it; the chosen token’s is blue'],
-  ],
-  specialities: [
-    EXPERT,
-    ['kind', 'the class of a token, by its spelling and the token before it'],
-    ['share', 'the share of a token’s occurrences that go to the expert'],
-  ],
+  },
+  route: {
+    ...EXPERT,
+    ribbon: 'as wide as the weight of the tokens that go along it; the chosen token’s is blue',
+  },
+  specialities: {
+    ...EXPERT,
+    kind: 'the class of a token, by its spelling and the token before it',
+    share: 'the share of a token’s occurrences that go to the expert',
+  },
 };
 /** @type {Record<string, string>} */
 const HELP = {

@@ -151,14 +151,12 @@ function beginning(trace, { generation }, ids) {
 
 /** @typedef {'generate'|'next_token'} Of the view to whose state the sliders belong */
 
-export const TERMS = [
-  [
-    'temperature',
+export const TERMS = {
+  temperature:
     'below 1 likely tokens become likelier, at 0 the likeliest is always taken, above 1 sampling becomes more random',
-  ],
-  ['top-k', 'sample from the k likeliest tokens only'],
-  ['top-p', 'sample from the fewest tokens whose probabilities sum to p'],
-];
+  'top-k': 'sample from the k likeliest tokens only',
+  'top-p': 'sample from the fewest tokens whose probabilities sum to p',
+};
 
 /** @param {Of} view @param {ViewState} state @returns {Control[]} */
 export function sliders(view, state) {

@@ -47,7 +47,7 @@ const MOST_TICKS = 4;
 export const generate = {
   createOverview: createGeneration,
   help: 'The model continues the text: it samples a token from its prediction, appends it, and samples again. Each token keeps its alternatives, its attention row and its experts.',
-  terms: [...TERMS, ...SEARCH_TERMS],
+  terms: { ...TERMS, ...SEARCH_TERMS },
   arrangement: 'many',
   wording,
   asks: (trace, state) =>
@@ -59,7 +59,7 @@ export const generate = {
 
 /** A model that does not generate has no terms of sampling. @param {Trace} trace */
 function wording(trace) {
-  return isWritable(trace) ? {} : { terms: [] };
+  return isWritable(trace) ? {} : { terms: {} };
 }
 
 /** @param {Trace} trace @param {ViewState} state @returns {Control[]} */

@@ -14,18 +14,14 @@ import { modelName } from '../../api/calls.js';
  * @import { Control } from '../../ui/controls.js'
  */
 
-export const SEARCH_TERMS = [
-  ['seed', 'the start of the random numbers: the same seed gives the same text'],
-  [
-    'repetition penalty',
+export const SEARCH_TERMS = {
+  seed: 'the start of the random numbers: the same seed gives the same text',
+  'repetition penalty':
     'above 1 it divides the positive logits of the tokens in the text so far, and multiplies their negative ones',
-  ],
-  [
-    'beam search',
+  'beam search':
     'keeps the likeliest texts of each length, as many as there are beams, and writes the best one; nothing is sampled',
-  ],
-  ['best of', 'samples several texts and writes the one that a reward model rates highest'],
-];
+  'best of': 'samples several texts and writes the one that a reward model rates highest',
+};
 
 /** @param {Trace} trace @param {ViewState} state @returns {Control[]} */
 export function searchControls(trace, state) {

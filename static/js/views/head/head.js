@@ -72,26 +72,18 @@ async function loadOverview() {
 /** @type {ViewCode} */
 export const head = {
   help: 'The behaviour of this head over many sentences, and the tokens that its weights write and look for.',
-  terms: [
-    ['score', 'a mean attention weight, from 0 to 1'],
-    [
-      'control',
+  terms: {
+    score: 'a mean attention weight, from 0 to 1',
+    control:
       'the same mean for uniform attention; for subject and antecedent, the weight on the other noun of the sentence',
-    ],
-    ['bits per byte', 'how much the model needs to predict a text; less is better'],
-    [
-      'what it writes',
+    'bits per byte': 'how much the model needs to predict a text; less is better',
+    'what it writes':
       'the OV circuit: embedding · W_V · W_O · unembedding, with the norm before the attention applied and the scale of the last norm frozen',
-    ],
-    [
-      'what it looks for',
+    'what it looks for':
       'the QK circuit: embedding · W_Q · (embedding · W_K)ᵀ, scaled; positions and what earlier layers add are left out, so it holds best in layer 0',
-    ],
-    [
-      'copying',
+    copying:
       'the sum of the OV circuit’s eigenvalues over that of their sizes: 1 if the head makes likelier what it attends to, −1 if less likely',
-    ],
-  ],
+  },
   arrangement: 'led',
   ...ATTENTIONS,
   asks: (trace, state) => ({

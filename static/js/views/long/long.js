@@ -39,13 +39,13 @@ import { createMapHeads } from '../../ui/map_heads.js';
 export const long = {
   createOverview: (handlers) => createMapHeads(handlers, listSmallMaps),
   help: 'The map of the chosen head over the whole text, each cell the mean or maximum of a square of weights; zoomed in, single weights. The curves beside it are of the same queries.',
-  terms: [
-    ['mean of 64 × 64 tokens', 'the mean weight of 64 queries on 64 keys'],
-    ['exact', 'every cell is one weight'],
-    ['entropy', 'how evenly a row spreads its weight: 2ⁿ equal weights have n bits'],
-    ['distance', 'how many tokens back the row looks, by weight'],
-    ['loss', '−log₂ of the probability that the next token had, in bits'],
-  ],
+  terms: {
+    'mean of 64 × 64 tokens': 'the mean weight of 64 queries on 64 keys',
+    exact: 'every cell is one weight',
+    entropy: 'how evenly a row spreads its weight: 2ⁿ equal weights have n bits',
+    distance: 'how many tokens back the row looks, by weight',
+    loss: '−log₂ of the probability that the next token had, in bits',
+  },
   asks,
   places: (trace) => (placesIn(trace).length > 1 ? placesIn(trace) : []),
   place: (trace, state) => placeIn(trace, state).id,

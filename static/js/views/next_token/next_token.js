@@ -28,13 +28,13 @@ import { isWritable } from '../../ui/generation.js';
  */
 
 const SHOWN = 12;
-const PROBABILITY = [['probability', 'the share of 100 % the model gives this token']];
+const PROBABILITY = { probability: 'the share of 100 % the model gives this token' };
 const REQUEST = { capture: [], analyses: ['next_token'] };
 
 /** @type {ViewCode} */
 export const nextToken = {
   help: 'The model gives every token of its vocabulary a probability of following the chosen token; these are the likeliest.',
-  terms: [...PROBABILITY, ...TERMS],
+  terms: { ...PROBABILITY, ...TERMS },
   wording,
   asks: (trace, state) => (isWritable(trace) ? asksSampled('next_token', state) : {}),
   controls: (trace, state) =>
@@ -46,7 +46,7 @@ export const nextToken = {
 
 /** @param {Trace} trace */
 function wording(trace) {
-  if (isRating(trace)) return { terms: [], help: '' };
+  if (isRating(trace)) return { terms: {}, help: '' };
   if (isFilling(trace)) {
     return {
       terms: PROBABILITY,

@@ -33,26 +33,26 @@ export function readScheme({ tensors, card }) {
 /** @type {('rotary'|'alibi'|'relative'|'none')[]} */
 const NOT_ADDED = ['rotary', 'alibi', 'relative', 'none'];
 
-/** @type {Record<string, {help: string, terms: string[][]}>} */
+/** @type {Record<string, {help: string, terms: Record<string, string>}>} */
 const WORDING = {
   rotary: {
     help: 'Nothing is added to the embeddings: every layer rotates each query and key by angles proportional to its position, so that a score depends on their distance.',
-    terms: [
-      ['pair', 'two numbers of a query that are rotated together; each pair has its own speed'],
-      ['cosine of the rotation', '1 if a pair is unchanged, −1 after half a turn'],
-    ],
+    terms: {
+      pair: 'two numbers of a query that are rotated together; each pair has its own speed',
+      'cosine of the rotation': '1 if a pair is unchanged, −1 after half a turn',
+    },
   },
   alibi: {
     help: 'Nothing is added to the embeddings: every layer lowers each score in proportion to the distance between query and key, with a slope for each head.',
-    terms: [['bias', 'a number added to a score before the softmax; 0 at distance 0']],
+    terms: { bias: 'a number added to a score before the softmax; 0 at distance 0' },
   },
   relative: {
     help: 'Nothing is added to the embeddings: each head adds a number to each score that it has learned for the distance between query and key.',
-    terms: [['bias', 'a number added to a score before the softmax']],
+    terms: { bias: 'a number added to a score before the softmax' },
   },
   none: {
     help: 'Attention alone does not know the order of tokens, and this model has no positional encoding.',
-    terms: [],
+    terms: {},
   },
 };
 

@@ -62,16 +62,12 @@ const OPTIONS = [
 /** @type {ViewCode} */
 export const positions = {
   help: 'Attention alone does not know the order of tokens, so a vector for each position is added to the embedding of its token.',
-  terms: [
-    [
-      'dimension',
+  terms: {
+    dimension:
       'one of the d_model numbers that describe a token inside the model; d_model is their count',
-    ],
-    [
-      'cosine similarity',
+    'cosine similarity':
       'how similar two vectors are: 1 if they point the same way, less the more they differ',
-    ],
-  ],
+  },
   wording: (trace, state) => wordingOf(trace, partOf(state)),
   places: findStacks,
   place: (trace, state) => chooseStack(state, trace),
@@ -94,34 +90,30 @@ function partOf({ positions_show: show }) {
   return PARTS[show] ? show : 'encoding';
 }
 
-const ROTATING = [
-  [
-    'rotation',
+const ROTATING = {
+  rotation:
     'turning a pair of numbers like the hand of a clock: its direction changes, its length does not',
-  ],
-  ['R(k)', 'the rotation by k steps; each pair of dimensions has its own speed'],
-];
-/** @type {Record<string, {help?: string, terms: string[][]}>} */
+  'R(k)': 'the rotation by k steps; each pair of dimensions has its own speed',
+};
+/** @type {Record<string, {help?: string, terms: Record<string, string>}>} */
 const WORDING = {
   waves: {
-    terms: [
-      [
-        'dimension',
+    terms: {
+      dimension:
         'one of the d_model numbers that describe a token inside the model; d_model is their count',
-      ],
-      ['distance', 'the number of positions between two tokens'],
-    ],
+      distance: 'the number of positions between two tokens',
+    },
   },
   rotation: { terms: ROTATING },
   schemes: {
     help: 'Four ways to encode the positions of tokens, for the length of this text.',
-    terms: [
-      ['slope', 'how much each step of distance lowers a score; in ALiBi every head has its own'],
-    ],
+    terms: {
+      slope: 'how much each step of distance lowers a score; in ALiBi every head has its own',
+    },
   },
   twins: {
     help: 'Small models that were trained alike and differ only in their positional encoding, on this text: the mean attention of each head by distance, all on one scale. Look at the far end of the curves: ALiBi lowers the score with every step back, each head at a rate of its own, while the other encodings leave it to training how far a head looks.',
-    terms: [['mean weight', 'averaged over all queries with a key at this distance']],
+    terms: { 'mean weight': 'averaged over all queries with a key at this distance' },
   },
 };
 

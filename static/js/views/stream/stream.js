@@ -27,18 +27,17 @@ import { choice } from '../../ui/controls.js';
  */
 
 const LENS = 'lens';
-const STREAM = [
-  'residual stream',
-  'the vector of d_model numbers of each token, to which every part of every layer adds',
-];
-const LENS_TERM = [
-  'logit lens',
-  'the last norm and the token embeddings, applied to the stream after an earlier layer',
-];
-const LENS_WITHOUT_NORM = [
-  'logit lens',
-  'the token embeddings, applied to the stream after an earlier layer',
-];
+const STREAM = {
+  'residual stream':
+    'the vector of d_model numbers of each token, to which every part of every layer adds',
+};
+const LENS_TERM = {
+  'logit lens':
+    'the last norm and the token embeddings, applied to the stream after an earlier layer',
+};
+const LENS_WITHOUT_NORM = {
+  'logit lens': 'the token embeddings, applied to the stream after an earlier layer',
+};
 const MOST_SIDE_BY_SIDE = 48;
 
 const OPTIONS = [
@@ -51,7 +50,7 @@ const OPTIONS = [
 /** @type {ViewCode} */
 export const stream = {
   help: 'Each row applies the model’s final unembedding to an earlier layer. The cell shows the likeliest next token, its colour the probability.',
-  terms: [STREAM, LENS_TERM],
+  terms: { ...STREAM, ...LENS_TERM },
   asks: (trace, state) => partOf(state).asks(trace),
   controls: (_, state) => [choice('stream_show', 'Show', state.stream_show ?? LENS, OPTIONS)],
   places: (trace, state) => (isLens(state) ? [] : findStacks(trace)),
@@ -85,25 +84,23 @@ function arrangement(trace, state) {
   return (trace.target_tokens ?? trace.tokens).length > MOST_SIDE_BY_SIDE ? '' : 'many';
 }
 
-const NORM = ['norm', 'the length of a vector: the root of the sum of its squares'];
-/** @type {Record<string, (trace: Trace) => {help: string, terms: string[][]}>} */
+const NORM = { norm: 'the length of a vector: the root of the sum of its squares' };
+/** @type {Record<string, (trace: Trace) => {help: string, terms: Record<string, string>}>} */
 const WORDING = {
   norms: ({ card }) => ({
     help:
       card?.norm_place === 'post'
         ? 'Every part of every layer adds its vector to the stream, and the norm after it rescales the sum.'
         : 'Every part of every layer adds its vector to the stream. No norm rescales it, so it mostly grows with depth.',
-    terms: [STREAM, NORM],
+    terms: { ...STREAM, ...NORM },
   }),
   writes: () => ({
     help: 'Attention and the feed-forward network (or the experts) each add a vector to the stream: its norm, and its cosine with the stream.',
-    terms: [
-      STREAM,
-      [
-        'cosine',
+    terms: {
+      ...STREAM,
+      cosine:
         '1 if two vectors point the same way, 0 at right angles, −1 if they point opposite ways',
-      ],
-    ],
+    },
   }),
   layer_norm: layerNormWording,
 };
@@ -115,7 +112,8 @@ const WORDING = {
  */
 function wording(trace, state) {
   if (!isLens(state)) return WORDING[state.stream_show](trace);
-  const terms = trace.card?.norm_place === 'post' ? [STREAM, LENS_WITHOUT_NORM] : stream.terms;
+  const terms =
+    trace.card?.norm_place === 'post' ? { ...STREAM, ...LENS_WITHOUT_NORM } : stream.terms;
   if (!isFilling(trace)) return { terms };
   return {
     terms,
@@ -135,15 +133,13 @@ function layerNormWording({ card }) {
     `${name} precedes every part and the prediction: its input is the stream.`;
   return {
     help: `${where} It rescales the token’s numbers.`,
-    terms: [
-      STREAM,
-      [
-        'norm',
+    terms: {
+      ...STREAM,
+      norm:
         card?.norm === 'rms_norm'
           ? 'divides a token’s d_model numbers by their root mean square'
           : 'subtracts the mean of a token’s d_model numbers and divides by their standard deviation',
-      ],
-    ],
+    },
   };
 }
 

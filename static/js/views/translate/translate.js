@@ -43,14 +43,12 @@ const LETTERS = { wide: 18, narrow: 11 };
 /** @type {ViewCode} */
 export const translate = {
   help: 'Type a sentence to get its translation. Lines show the words of the sentence that the model attends to for each word of the translation. Type your own translation to see its alignment.',
-  terms: [
-    ['alignment', 'the word of the sentence that a word of the translation corresponds to'],
-    ['link', 'joins each word of the translation to the word it attends to most'],
-    [
-      'weight',
+  terms: {
+    alignment: 'the word of the sentence that a word of the translation corresponds to',
+    link: 'joins each word of the translation to the word it attends to most',
+    weight:
       'how much a word of the translation attends to a word of the sentence; the weights of a word sum to 1',
-    ],
-  ],
+  },
   arrangement: 'pair',
   asks,
   wording,

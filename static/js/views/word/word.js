@@ -42,39 +42,34 @@ import { patchingInWords, patchingFigure } from './patching.js';
  * @import { Attribution, Part } from './parts.js'
  */
 
-const LOGIT = [
-  'logit',
-  'the score of a token before the softmax; one logit more multiplies its odds by e ≈ 2.7',
-];
-/** @type {Record<string, string[][]>} */
+const LOGIT = {
+  logit: 'the score of a token before the softmax; one logit more multiplies its odds by e ≈ 2.7',
+};
+/** @type {Record<string, Record<string, string>>} */
 const TERMS = {
-  patching: [
-    ['activation', 'a vector that the model computes on its way, at one place of one layer'],
-    ['share of the change', '(patched − first) / (second − first), in logit differences'],
-    ['stream', 'the residual stream: the vector of a token, to which every layer adds'],
-  ],
-  saliency: [
-    LOGIT,
-    ['gradient', 'by how much the difference changes if a number changes a little'],
-    ['erasure', 'the difference with the token’s vector, less that without it'],
-  ],
+  patching: {
+    activation: 'a vector that the model computes on its way, at one place of one layer',
+    'share of the change': '(patched − first) / (second − first), in logit differences',
+    stream: 'the residual stream: the vector of a token, to which every layer adds',
+  },
+  saliency: {
+    ...LOGIT,
+    gradient: 'by how much the difference changes if a number changes a little',
+    erasure: 'the difference with the token’s vector, less that without it',
+  },
 };
 
 /** @type {ViewCode} */
 export const word = {
   help: 'Why the model expects this word rather than another: how much each part of it adds to the difference.',
-  terms: [
-    LOGIT,
-    [
-      'frozen scale',
+  terms: {
+    ...LOGIT,
+    'frozen scale':
       'the last norm divides by a number that depends on all parts; it is held at its value in this pass, so that the parts sum to the difference',
-    ],
-    [
-      'direct',
+    direct:
       'what a part writes straight to the prediction; effects passed on through later parts are counted there',
-    ],
-    ...['bias', 'remainder'].map((part) => [NAMES[part][0], NAMES[part][2]]),
-  ],
+    ...Object.fromEntries(['bias', 'remainder'].map((part) => [NAMES[part][0], NAMES[part][2]])),
+  },
   arrangement: 'many',
   asks,
   controls,
