@@ -1,8 +1,10 @@
-"""Files that are made of the requests of the API: the client's types of arguments.
+"""Files that are made of the API: the client's types of arguments, and the page's types.
 
 `make openapi` writes them anew; `test_derived.py` compares them with the code.
 """
 
+import json
+import re
 from collections.abc import Iterator
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -77,3 +79,67 @@ def hint(kind: Any) -> str:
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         return "Mapping[str, Any]"
     return {int: "SupportsIndex", float: "float", str: "str", bool: "bool"}.get(kind, "Any")
+
+
+TYPES = """// The requests and answers of the API as the page's types; `make openapi` makes them.
+
+/** A request with some of its members, of which none is null. */
+export type Given<Form> = { [Name in keyof Form]?: NonNullable<Form[Name]> };
+
+/** All members that some form of a union has, of which none is null. */
+export type Merged<Forms> = {
+  [Name in Forms extends any ? keyof Forms : never]?: Forms extends any
+    ? Name extends keyof Forms
+      ? NonNullable<Forms[Name]>
+      : never
+    : never;
+};
+"""
+MOST_NAMES = 8
+"""Of more values a type is not worth its list."""
+OF_PAGE = ("TraceRequest", "CircuitRequest", "CircuitAnswer", "TasksAnswer")
+OF_PAGE += ("ModelSummary", "ModelAnswer", "ModelsAnswer", "TokenAnswer", "ChaptersAnswer")
+OF_PAGE += ("AtlasAnswer", "AtlasHeadAnswer", "AtlasSearchAnswer", "AtlasMatchesAnswer")
+OF_PAGE += ("LinkAnswer", "GenerateRequest", "CandidateAnswer", "TokenWritten")
+
+
+def page_types(document: dict[str, Any]) -> str:
+    """Return the types of the page's requests and answers, and of all that they hold."""
+    schemas = document["components"]["schemas"]
+    wanted, shown = [name for name in OF_PAGE if name in schemas], dict[str, str]()
+    while wanted:
+        if (name := wanted.pop()) not in shown:
+            shown[name] = "\n".join(_interface(name, schemas[name]))
+            wanted += re.findall(r"#/components/schemas/(\w+)", json.dumps(schemas[name]))
+    return "\n".join((TYPES, *(shown[name] for name in sorted(shown))))
+
+
+def _interface(name: str, schema: dict[str, Any]) -> Iterator[str]:
+    yield f"export interface {name} {{"
+    for member, each in schema["properties"].items():
+        optional = "" if member in schema.get("required", ()) else "?"
+        yield f"  {member}{optional}: {typescript(each)};"
+    yield "}\n"
+
+
+def typescript(schema: dict[str, Any]) -> str:
+    """Return a JSON Schema as a type of TypeScript."""
+    if "$ref" in schema:
+        return str(schema["$ref"]).rpartition("/")[2]
+    if kinds := schema.get("anyOf") or schema.get("oneOf"):
+        return " | ".join(dict.fromkeys(map(typescript, kinds)))
+    if "const" in schema or "enum" in schema:
+        values = schema.get("enum") or [schema["const"]]
+        return " | ".join(map(repr, values)) if len(values) < MOST_NAMES else "string"
+    kind = schema.get("type")
+    if kind == "array" and "prefixItems" in schema:
+        return f"[{', '.join(map(typescript, schema['prefixItems']))}]"
+    if kind == "array":
+        items = schema.get("items", {})
+        item = "string" if "enum" in items else typescript(items)
+        return f"({item})[]" if " | " in item else f"{item}[]"
+    if kind == "object" and "properties" not in schema:
+        values = schema.get("additionalProperties", True)
+        return f"Record<string, {typescript(values) if isinstance(values, dict) else 'any'}>"
+    plain = {"integer": "number", "number": "number", "string": "string", "boolean": "boolean"}
+    return plain.get(str(kind), "null" if kind == "null" else "any")

@@ -8,11 +8,18 @@ from pathlib import Path
 import pytest
 
 from headlight.client import endpoints
+from headlight.main import create_app
+from headlight.settings import Settings
 from tests.packaging import derived, reference
 
+DOCUMENT = create_app(Settings(device="cpu")).openapi()
 RENEW = "HEADLIGHT_RENEW_OPENAPI" in os.environ
 ROOT = Path(__file__).parents[2]
-FILES = {"app/client/arguments.py": derived.arguments, "docs/api.md": reference.reference}
+FILES = {
+    "app/client/arguments.py": derived.arguments,
+    "docs/api.md": reference.reference,
+    "static/js/api/schemas.d.ts": lambda: derived.page_types(DOCUMENT),
+}
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -198,7 +198,10 @@ export function openText(buffer, tile = null) {
   const stored = traceFromSafetensors(bytesOf(header.whole));
   const isOverview = Boolean(stored.resolution);
   const whole = isOverview ? { ...stored, tiles: [], ...(tile && { tile: tile.query }) } : stored;
-  const card = { ...header.card, examples: [{ title: '', text: whole.text, opens: {} }] };
+  const card = {
+    ...header.card,
+    examples: [{ title: '', text: whole.text, claim: null, opens: {} }],
+  };
   const asked = { model: whole.model, text: whole.text };
 
   /** @param {Ask} body */

@@ -9,7 +9,7 @@ import { letteringOf } from './scales.js';
 /**
  * @import { Side } from '../trace/attention.js'
  * @import { Call, Made } from '../api/request_code.js'
- * @import { Ask, Edit, Matrix, Trace } from '../trace/trace.js'
+ * @import { Ask, Matrix, Trace } from '../trace/trace.js'
  * @import { Patch } from '../state/state.js'
  * @import { Lettering } from './figure.js'
  * @import { Hits, Mark, Plan } from './marks/mark.js'
@@ -41,7 +41,7 @@ import { letteringOf } from './scales.js';
  * @property {Call} [call] for numbers that are not part of a trace
  */
 
-/** @typedef {{capture?: string[], layers?: number[], heads?: number[], analyses?: string[], edits?: Edit[], logit_difference?: {position: number, token?: number, against?: number}, patching?: {text: string, parts: string[]}}} Request */
+/** @typedef {Ask} Request */
 
 /** @typedef {{readout: string, tint?: Float64Array}} Shown a sentence in words, and weights over the tokens of the columns */
 

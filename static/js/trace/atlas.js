@@ -3,19 +3,18 @@
  * words of a search.
  */
 
-/** @typedef {{query: string, key: string, count: number}} AtlasPair */
+/**
+ * @import { AtlasAnswer, AtlasHeadAnswer, AtlasMatchAnswer, AtlasPairAnswer } from '../api/schemas'
+ * @import { AtlasRankedAnswer, AtlasSearchAnswer, AtlasSentenceAnswer } from '../api/schemas'
+ */
 
-/** @typedef {{text: string, target: string, query: number, key: number, query_word: string, key_word: string, query_span: [number, number], key_span: [number, number], weight: number}} AtlasPlace a weight in a sentence */
-
-/** @typedef {{edges: number, pairs: AtlasPair[], distances: {distance: number, count: number}[], tags: AtlasPair[], sentences: AtlasPlace[]}} AtlasHead */
-
-/** @typedef {{attention: string, head: number, count: number, of: number, share: number, low: number, high: number, base: number|null, lift: number|null, lift_low: number|null, lift_high: number|null}} Ranked a head that a search found */
-
-/** @typedef {{heads: Ranked[], sentences: (AtlasPlace & {attention: string, head: number, file: string, offset: number})[]}} Findings */
-
-/** @typedef {{attention: string, head: number, other_attention: string, other_head: number, similarity: number}} Match */
-
-/** @typedef {{text: string[], sentences: number, tokens: number, edges: number, threshold: number, no_search: string|null}} AtlasFacts */
+/** @typedef {AtlasPairAnswer} AtlasPair */
+/** @typedef {AtlasSentenceAnswer} AtlasPlace a weight in a sentence */
+/** @typedef {AtlasHeadAnswer} AtlasHead */
+/** @typedef {AtlasRankedAnswer} Ranked a head that a search found */
+/** @typedef {AtlasSearchAnswer} Findings */
+/** @typedef {AtlasMatchAnswer} Match */
+/** @typedef {AtlasAnswer} AtlasFacts */
 
 /** @typedef {{model: string, part?: 'head'|'search'|'matches', query?: Record<string, string|number|boolean>}} AtlasAsk a path of `GET /api/v1/models/{id}/atlas` */
 
@@ -87,7 +86,7 @@ function sideOf(side, written) {
 /**
  * Return the parts of a sentence around the words of a pair, in order.
  * @param {string} text
- * @param {{span: [number, number], role: 'query'|'key'}[]} spans
+ * @param {{span: number[], role: 'query'|'key'}[]} spans
  * @returns {{text: string, role?: 'query'|'key'}[]}
  */
 export function partsOf(text, spans) {

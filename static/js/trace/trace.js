@@ -8,19 +8,11 @@ import { splitCharacters } from '../words/tokens.js';
 /**
  * @import { Takes } from '../views/experts/specialities.js'
  * @import { Part } from '../words/tokens.js'
+ * @import { Given, Merged, TokenAnswer, TraceRequest } from '../api/schemas'
  * @import { Card } from './card.js'
  */
 
-/**
- * @typedef {Object} Token
- * @property {number} id
- * @property {string} text the decoded piece, its leading space kept
- * @property {number} start character offset into the text
- * @property {number} end
- * @property {number|null} word index of the word the piece belongs to
- * @property {boolean} is_special
- * @property {Part|null} [part] if it is a piece of a character
- */
+/** @typedef {TokenAnswer & {part?: Part|null}} Token with `part`, if it is a piece of a character */
 
 /**
  * @typedef {Object} NamedArray
@@ -53,34 +45,22 @@ import { splitCharacters } from '../words/tokens.js';
  * @property {ArrayBuffer} [file] of a long text, as it came: a saved page holds it
  */
 
-/** @typedef {{kind: string, layer?: number, where?: string, heads?: number[], experts?: number[], value?: number|number[], site?: string, positions?: number[], bits?: number, parts?: string[], edges?: string[], text?: string, queries?: number[], keys?: number[], renormalised?: boolean}} Edit of a pass */
+/** @typedef {{kind: string, where?: string} & Omit<Merged<NonNullable<TraceRequest['edits']>[number]>, 'kind'|'where'>} Edit of a pass */
 
 /** @typedef {{scheme?: string, model?: string, length: number, width?: number, heads?: number}} PositionalAsk what is asked of `GET /api/v1/positional` */
 
 /**
- * A request for a trace; or for an encoding of positions, or for the full card of a model.
- * @typedef {Object} Ask
- * @property {string} [model]
- * @property {string} [text]
- * @property {string|null} [target]
- * @property {string[]} [capture]
- * @property {number[]} [layers]
- * @property {number[]} [heads]
- * @property {string[]} [analyses]
- * @property {Edit[]} [edits]
- * @property {{position: number, token?: number, against?: number}} [logit_difference]
- * @property {{text: string, parts: string[]}} [patching]
- * @property {string|null} [dtype]
- * @property {{top?: number, following?: boolean, temperature?: number, top_k?: number, top_p?: number}} [predictions]
+ * What else than a trace is asked for.
+ * @typedef {Object} OtherAsk
  * @property {PositionalAsk} [positional]
  * @property {string} [card]
  * @property {import('./atlas.js').AtlasAsk} [atlas]
- * @property {number} [resolution] bins a side; only maps are returned, for a text of any length
- * @property {number[]} [queries] positions whose rows of attention are returned, of a text of any length
  * @property {Record<string, unknown>} [circuit] the body for `POST /api/v1/models/{id}/circuit`, and its `model`
  * @property {boolean|string} [tasks] the tasks of circuits, and whether the model of this id can do them
  * @property {Record<string, string|number>} [tile] the query of `GET /api/v1/traces/{id}/tile`, and its `id`
  */
+
+/** @typedef {Given<Omit<TraceRequest, 'target'|'dtype'|'edits'>> & {target?: string|null, dtype?: string|null, edits?: Edit[]} & OtherAsk} Ask a request for a trace, or for something else */
 
 /** @typedef {{scheme: string, model: string|null, length: number, tensors: Record<string, NamedArray>}} Encoding of positions, without a text */
 

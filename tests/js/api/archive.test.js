@@ -21,7 +21,7 @@ const ARCHIVE = openText(archiveOf(CARD, WHOLE, [[ASK, EXPLAINED]]));
 test('the text of the file is the example that its page opens', () => {
   const { models, default: standard } = ARCHIVE.catalogue;
   equal(standard, 'tiny');
-  deepEqual(models[0].examples, [{ title: '', text: 'a b', opens: {} }]);
+  deepEqual(models[0].examples, [{ title: '', text: 'a b', claim: null, opens: {} }]);
 });
 
 test('a request is answered from the whole trace, of the heads it asks for', async () => {

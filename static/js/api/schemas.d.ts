@@ -1,0 +1,701 @@
+// The requests and answers of the API as the page's types; `make openapi` makes them.
+
+/** A request with some of its members, of which none is null. */
+export type Given<Form> = { [Name in keyof Form]?: NonNullable<Form[Name]> };
+
+/** All members that some form of a union has, of which none is null. */
+export type Merged<Forms> = {
+  [Name in Forms extends any ? keyof Forms : never]?: Forms extends any
+    ? Name extends keyof Forms
+      ? NonNullable<Forms[Name]>
+      : never
+    : never;
+};
+
+export interface AddRequest {
+  site: string;
+  heads?: number[] | null;
+  positions?: number[] | null;
+  kind: 'add';
+  value: number | any[];
+}
+
+export interface AlignerAnswer {
+  layer: number;
+  head: number;
+  shift: number;
+}
+
+export interface Alternative {
+  id: number;
+  text: string;
+  probability: number;
+  model_probability: number;
+}
+
+export interface AtlasAnswer {
+  text: string[];
+  sentences: number;
+  tokens: number;
+  edges: number;
+  threshold: number;
+  attentions: Record<string, AtlasAttentionAnswer>;
+  tags: string[];
+  no_search: string | null;
+}
+
+export interface AtlasAttentionAnswer {
+  n_heads: number;
+  n_edges: number;
+}
+
+export interface AtlasDistanceAnswer {
+  distance: number;
+  count: number;
+}
+
+export interface AtlasHeadAnswer {
+  edges: number;
+  pairs: AtlasPairAnswer[];
+  distances: AtlasDistanceAnswer[];
+  tags: AtlasPairAnswer[];
+  sentences: AtlasSentenceAnswer[];
+}
+
+export interface AtlasMatchAnswer {
+  attention: string;
+  head: number;
+  other_attention: string;
+  other_head: number;
+  similarity: number;
+}
+
+export interface AtlasMatchesAnswer {
+  other: string;
+  matches: AtlasMatchAnswer[];
+}
+
+export interface AtlasPairAnswer {
+  query: string;
+  key: string;
+  count: number;
+}
+
+export interface AtlasPlaceAnswer {
+  text: string;
+  target: string;
+  query: number;
+  key: number;
+  query_word: string;
+  key_word: string;
+  query_span: number[];
+  key_span: number[];
+  weight: number;
+  attention: string;
+  head: number;
+  file: string;
+  offset: number;
+}
+
+export interface AtlasRankedAnswer {
+  attention: string;
+  head: number;
+  count: number;
+  of: number;
+  share: number;
+  low: number;
+  high: number;
+  base: number | null;
+  lift: number | null;
+  lift_low: number | null;
+  lift_high: number | null;
+}
+
+export interface AtlasSearchAnswer {
+  heads: AtlasRankedAnswer[];
+  sentences: AtlasPlaceAnswer[];
+}
+
+export interface AtlasSentenceAnswer {
+  text: string;
+  target: string;
+  query: number;
+  key: number;
+  query_word: string;
+  key_word: string;
+  query_span: number[];
+  key_span: number[];
+  weight: number;
+}
+
+export interface AttentionRow {
+  axes: ['layer', 'head', 'key'];
+  layers: number[];
+  heads: number[];
+  data: number[][][];
+}
+
+export interface CandidateAnswer {
+  text: string;
+  score: number;
+}
+
+export interface CircuitAnswer {
+  model: string;
+  revision: string;
+  request: CircuitSettings;
+  n_edges: number;
+  tokens: string[];
+  target_tokens: string[] | null;
+  writers: NodeAnswer[];
+  readers: NodeAnswer[];
+  reasons: string[];
+  edges: EdgeAnswer[];
+  ranking: EdgeAnswer[];
+  chosen: FaithfulnessAnswer;
+  held_out: FaithfulnessAnswer | null;
+  curve: CurvePointAnswer[];
+  complement: number;
+  pairs: PairRequest[];
+  skipped: string[];
+}
+
+export interface CircuitRequest {
+  task?: string | null;
+  n_pairs?: number;
+  score?: 'eap' | 'eap_ig' | 'noising' | 'denoising' | 'exact';
+  steps?: number;
+  rule?: 'top' | 'greedy' | 'pruned';
+  baseline?: 'corrupted' | 'zero' | 'mean';
+  n_edges?: number | null;
+  faithfulness?: number | null;
+  holds_out?: boolean;
+  by_position?: boolean;
+  by_expert?: boolean;
+  pairs?: PairRequest[];
+  edges?: string[] | null;
+}
+
+export interface CircuitSettings {
+  task?: string | null;
+  n_pairs?: number;
+  score?: 'eap' | 'eap_ig' | 'noising' | 'denoising' | 'exact';
+  steps?: number;
+  rule?: 'top' | 'greedy' | 'pruned';
+  baseline?: 'corrupted' | 'zero' | 'mean';
+  n_edges?: number | null;
+  faithfulness?: number | null;
+  holds_out?: boolean;
+  by_position?: boolean;
+  by_expert?: boolean;
+}
+
+export interface ClaimAnswer {
+  claim: string;
+  measure: string;
+  score: number;
+  against: string;
+  control: number;
+  sentences: number;
+}
+
+export interface CorpusMeanRequest {
+  site: string;
+  heads?: number[] | null;
+  positions?: number[] | null;
+  texts?: string[] | null;
+  targets?: string[] | null;
+  kind: 'corpus_mean';
+}
+
+export interface CurveAnswer {
+  name: string;
+  steps: number[];
+  values: number[];
+}
+
+export interface CurvePointAnswer {
+  n_edges: number;
+  n_on_paths: number;
+  faithfulness: number;
+  right: number;
+}
+
+export interface CurvesAnswer {
+  title: string;
+  unit: string;
+  lines: CurveAnswer[];
+}
+
+export interface CutRequest {
+  kind: 'cut';
+  edges: string[];
+  text?: string | null;
+  target?: string | null;
+  positions?: number[] | null;
+}
+
+export interface EdgeAnswer {
+  name: string;
+  writer: number;
+  reader: number;
+  position: number | null;
+  score: number | null;
+  loss: number;
+}
+
+export interface ExampleAnswer {
+  title: string;
+  text: string;
+  claim: ClaimAnswer | null;
+  opens: Record<string, string | number>;
+}
+
+export interface ExpertTakesAnswer {
+  share: number;
+  kinds: Record<string, number>;
+  tokens: ExpertTokenAnswer[];
+}
+
+export interface ExpertTokenAnswer {
+  text: string;
+  share: number;
+  count: number;
+}
+
+export interface ExpertTokensAnswer {
+  text: string[];
+  tokens: number;
+  least_count: number;
+  kinds: Record<string, number>;
+  layers: Record<string, ExpertTakesAnswer[]>;
+}
+
+export interface ExpertsAnswer {
+  n_experts: number;
+  top_k: number;
+  layers: number[];
+}
+
+export interface ExpertsChosen {
+  layer: number;
+  experts: number[];
+  weights: number[];
+  probabilities: number[];
+}
+
+export interface ExpertsOffRequest {
+  layer?: number | null;
+  kind: 'experts_off';
+  experts: number[];
+  where?: 'encoder' | 'decoder' | null;
+}
+
+export interface FaithfulnessAnswer {
+  value: number;
+  interval: [number, number];
+  clean: number;
+  corrupted: number;
+  circuit: number;
+  clean_right: number;
+  corrupted_right: number;
+  circuit_right: number;
+  n_pairs: number;
+}
+
+export interface GenerateRequest {
+  ids?: number[] | null;
+  text?: string | null;
+  model?: string | null;
+  special_tokens?: boolean;
+  forced?: number[];
+  skip?: number;
+  n_tokens: number;
+  temperature?: number;
+  top_k?: number | null;
+  top_p?: number | null;
+  repetition_penalty?: number;
+  stop?: string[];
+  beams?: number;
+  length_penalty?: number;
+  best_of?: number;
+  reward?: string | null;
+  seed?: number;
+  n_alternatives?: number;
+  layers?: number[] | null;
+  heads?: number[] | null;
+  capture?: string[] | null;
+  edits?: (HeadsOffRequest | ExpertsOffRequest | NoScalingRequest | TemperatureRequest | CutRequest | KnockOutRequest | CorpusMeanRequest | ResampleRequest | QuantizeRequest | SetRequest | PatchRequest | AddRequest | ScaleRequest | MeanRequest)[] | null;
+}
+
+export interface HeadProfileAnswer {
+  labels: string[];
+  scores: Record<string, HeadScoreAnswer>;
+  entropy: number;
+  distance: number;
+  cost: number;
+  strongest: StrongestAnswer[];
+}
+
+export interface HeadProfilesAnswer {
+  text: string[];
+  sentences: number;
+  tokens: number;
+  bits_per_byte: number;
+  controlled: Record<string, number>;
+  attentions: Record<string, HeadProfileAnswer[]>;
+  examples: SentenceAnswer[];
+}
+
+export interface HeadScoreAnswer {
+  score: number;
+  control: number;
+}
+
+export interface HeadsOffRequest {
+  layer?: number | null;
+  where?: 'encoder' | 'decoder' | 'cross' | null;
+  kind: 'heads_off';
+  heads: number[];
+}
+
+export interface KnockOutRequest {
+  layer?: number | null;
+  where?: 'encoder' | 'decoder' | 'cross' | null;
+  kind: 'knock_out';
+  queries: number[];
+  keys: number[];
+  heads?: number[] | null;
+  renormalised?: boolean;
+}
+
+export interface LinkAnswer {
+  id: string;
+  path: string;
+  expires: string;
+  local: boolean;
+}
+
+export interface LogitDifferenceRequest {
+  position?: number | null;
+  token?: number | string | null;
+  against?: number | string | null;
+}
+
+export interface MeanRequest {
+  site: string;
+  heads?: number[] | null;
+  positions?: number[] | null;
+  kind: 'mean';
+  over?: 'positions' | 'heads';
+}
+
+export interface ModelAnswer {
+  id: string;
+  title: string;
+  kind: string;
+  n_layers: number;
+  n_heads: number;
+  d_model: number;
+  d_ff: number;
+  vocab_size: number;
+  max_tokens: number;
+  trained_tokens: number;
+  longest_text: number;
+  is_endless: boolean;
+  positional: string;
+  n_kv_heads: number;
+  norm: string;
+  norm_place: string;
+  activation: string;
+  has_mask: boolean;
+  moe: ExpertsAnswer | null;
+  parameters: number;
+  memory_bytes: number;
+  state: 'loaded' | 'loading' | 'not_loaded';
+  progress: number;
+  architecture: string;
+  is_checked: boolean;
+  revision: string;
+  licence: string;
+  normalization: NormalizationAnswer;
+  analyses: string[];
+  has_atlas?: boolean;
+  head_labels: Record<string, Record<string, number>[]>;
+  aligner: AlignerAnswer | null;
+  examples: ExampleAnswer[];
+  trained_on: string[];
+  began_from: string | null;
+  attribution: string[];
+  corpus: Record<string, any>;
+  metrics: Record<string, any>;
+  expert_tokens: ExpertTokensAnswer | null;
+  heads: HeadProfilesAnswer | null;
+  curves: CurvesAnswer[];
+  sites: SiteAnswer[];
+  attentions: SoftmaxAnswer[];
+  rotation: RotationAnswer | null;
+  features: string[];
+  checks: Record<string, number>;
+  omitted: Record<string, string>;
+}
+
+export interface ModelSummary {
+  id: string;
+  title: string;
+  kind: string;
+  n_layers: number;
+  n_heads: number;
+  d_model: number;
+  d_ff: number;
+  vocab_size: number;
+  max_tokens: number;
+  trained_tokens: number;
+  longest_text: number;
+  is_endless: boolean;
+  positional: string;
+  n_kv_heads: number;
+  norm: string;
+  norm_place: string;
+  activation: string;
+  has_mask: boolean;
+  moe: ExpertsAnswer | null;
+  parameters: number;
+  memory_bytes: number;
+  state: 'loaded' | 'loading' | 'not_loaded';
+  progress: number;
+  architecture: string;
+  is_checked: boolean;
+  revision: string;
+  licence: string;
+  normalization: NormalizationAnswer;
+  analyses: string[];
+  has_atlas?: boolean;
+  head_labels: Record<string, Record<string, number>[]>;
+  aligner: AlignerAnswer | null;
+  examples: ExampleAnswer[];
+}
+
+export interface ModelsAnswer {
+  default: string;
+  models: ModelSummary[];
+  unavailable: UnavailableModel[];
+  memory_bytes: number | null;
+}
+
+export interface NoScalingRequest {
+  layer?: number | null;
+  where?: 'encoder' | 'decoder' | 'cross' | null;
+  kind: 'no_scaling';
+}
+
+export interface NodeAnswer {
+  name: string;
+  kind: string;
+  stack: 'encoder' | 'decoder';
+  layer: number | null;
+  heads: number[];
+  path: string;
+}
+
+export interface NormalizationAnswer {
+  replacements: ReplacementAnswer[];
+  lowers_capitals: boolean;
+}
+
+export interface PairRequest {
+  clean: string;
+  corrupted: string;
+  right: string[] | string;
+  wrong: string[] | string;
+  target?: string | null;
+  corrupted_target?: string | null;
+}
+
+export interface PatchRequest {
+  site: string;
+  heads?: number[] | null;
+  positions?: number[] | null;
+  kind: 'patch';
+  from: SourceRequest;
+}
+
+export interface PatchingRequest {
+  text: string;
+  target?: string | null;
+  parts?: string[];
+}
+
+export interface PredictionsRequest {
+  top?: number;
+  tokens?: (number | string)[];
+  following?: boolean;
+  temperature?: number | null;
+  top_k?: number | null;
+  top_p?: number | null;
+}
+
+export interface QuantizeRequest {
+  kind: 'quantize';
+  bits: number;
+  parts?: string[] | null;
+  per?: 'channel' | 'tensor';
+}
+
+export interface ReplacementAnswer {
+  characters: string;
+  text: string;
+}
+
+export interface ResampleRequest {
+  site: string;
+  heads?: number[] | null;
+  positions?: number[] | null;
+  texts?: string[] | null;
+  targets?: string[] | null;
+  kind: 'resample';
+  seed?: number;
+}
+
+export interface RotationAnswer {
+  first: number[];
+  second: number[];
+  speeds: number[];
+  factor: number;
+  base: number | null;
+  scaling: Record<string, string | number | boolean>;
+  n_tokens: number;
+}
+
+export interface ScaleRequest {
+  site: string;
+  heads?: number[] | null;
+  positions?: number[] | null;
+  kind: 'scale';
+  value: number | any[];
+}
+
+export interface SentenceAnswer {
+  text: string;
+  target: string;
+}
+
+export interface SetRequest {
+  site: string;
+  heads?: number[] | null;
+  positions?: number[] | null;
+  kind: 'set';
+  value?: number | any[] | null;
+  from?: SourceRequest | null;
+}
+
+export interface SiteAnswer {
+  name: string;
+  axes: string[];
+}
+
+export interface SoftmaxAnswer {
+  path: string;
+  is_causal: boolean;
+  scale: number | null;
+  softcap: number | null;
+  window: number | null;
+  chunk: number | null;
+  has_bias: boolean;
+  has_sink: boolean;
+  sinks: number[] | null;
+  is_exact: boolean;
+}
+
+export interface SourceRequest {
+  text?: string | null;
+  target?: string | null;
+  trace?: string | null;
+  positions?: number[] | null;
+}
+
+export interface StrongestAnswer {
+  sentence: number;
+  query: number;
+  key: number;
+  weight: number;
+  query_span: number[];
+  key_span: number[];
+}
+
+export interface TaskAnswer {
+  name: string;
+  rule: string;
+  lacks?: string | null;
+}
+
+export interface TasksAnswer {
+  tasks: TaskAnswer[];
+}
+
+export interface TemperatureRequest {
+  layer?: number | null;
+  where?: 'encoder' | 'decoder' | 'cross' | null;
+  kind: 'temperature';
+  value: number;
+}
+
+export interface TensorAnswer {
+  axes: string[];
+  shape: number[];
+  dtype: 'float32' | 'int32' | 'uint16';
+  scale?: number | null;
+  packed?: 'lower-triangle' | null;
+  fill?: number | null;
+  data: any[];
+}
+
+export interface TokenAnswer {
+  id: number;
+  text: string;
+  start: number;
+  end: number;
+  word: number | null;
+  is_special: boolean;
+}
+
+export interface TokenWritten {
+  index: number;
+  position: number;
+  id: number;
+  text: string;
+  is_special: boolean;
+  probability: number;
+  model_probability: number;
+  rank: number;
+  is_forced: boolean;
+  alternatives: Alternative[];
+  attention: AttentionRow;
+  experts: ExpertsChosen[] | null;
+  tensors?: Record<string, TensorAnswer>;
+}
+
+export interface TraceRequest {
+  ids?: number[] | null;
+  text?: string | null;
+  model?: string | null;
+  special_tokens?: boolean;
+  logit_difference?: LogitDifferenceRequest | null;
+  predictions?: PredictionsRequest | null;
+  patching?: PatchingRequest | null;
+  capture?: string[] | null;
+  layers?: number[] | null;
+  heads?: number[] | null;
+  analyses?: string[] | null;
+  edits?: (HeadsOffRequest | ExpertsOffRequest | NoScalingRequest | TemperatureRequest | CutRequest | KnockOutRequest | CorpusMeanRequest | ResampleRequest | QuantizeRequest | SetRequest | PatchRequest | AddRequest | ScaleRequest | MeanRequest)[] | null;
+  resolution?: number | null;
+  queries?: number[] | null;
+  dtype?: 'float32' | 'uint16';
+  triangle?: boolean;
+  target?: string | null;
+}
+
+export interface UnavailableModel {
+  id: string;
+  reason: string;
+}
