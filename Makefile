@@ -75,11 +75,8 @@ lint: $(VENV)/.installed-test $(VENV)/.installed-js ## Check style, format and s
 audit: $(VENV)/.installed-test ## Ask whether a known hole is in any pinned version; needs the network
 	$(BIN)/pip-audit --strict --requirement constraints.txt --no-deps --disable-pip
 
-# mypy follows no import hook: it is shown the package as a wheel lays it out.
 types: $(VENV)/.installed-test ## Check the types of app/, model/ and lab/
-	@rm -rf $(VENV)/package && mkdir -p $(VENV)/package/headlight
-	@ln -s $(CURDIR)/app/* $(CURDIR)/model $(CURDIR)/lab $(VENV)/package/headlight/
-	MYPYPATH=$(VENV)/package $(BIN)/mypy
+	$(BIN)/mypy
 
 test-python: $(VENV)/.installed-test ## Run the Python tests
 	$(PYTEST) $(PARALLEL)
@@ -181,6 +178,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 	@$(PIP) install --quiet --upgrade --constraint constraints.txt pip setuptools
 	@$(install-torch)
 	@PYTHONWARNINGS=ignore $(PIP) install --quiet --constraint constraints.txt --no-build-isolation --editable '.[lab]'
+	@$(link-package)
 	@touch $@
 
 $(VENV)/.installed-test: $(VENV)/.installed
@@ -210,6 +208,14 @@ $(VENV)/bench/.installed: $(VENV)/.installed-test
 		archive="$$(../bin/npm pack --silent $$package)"; \
 		mkdir -p "$${package%@*}" && tar -xzf "$$archive" -C "$${package%@*}"; done
 	@touch $@
+
+# Tools that read the code without running it follow no import hook. In these two folders they find the
+# package, and every new file at once; pyproject.toml names them to mypy and Pyright.
+define link-package
+rm -rf $(VENV)/links && mkdir -p $(VENV)/links/app $(VENV)/links/beside/headlight && \
+	ln -s "$(CURDIR)/app" $(VENV)/links/app/headlight && \
+	ln -s "$(CURDIR)/app/__init__.py" "$(CURDIR)/lab" "$(CURDIR)/model" $(VENV)/links/beside/headlight/
+endef
 
 # The CPU build is a version of its own, 2.x.y+cpu, which the public package index never has: asking
 # for it by name can bring no CUDA. A build that pip finds by its own settings is taken first.
