@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from filelock import FileLock, Timeout
 from rich.text import Text
 
-from headlight.commands.output import notes, show
+from headlight.commands.output import note, show
 from headlight.commands.parsing import UsageError
 from headlight.model.checkpoint.card import ModelCard, write_card
 from headlight.model.checkpoint.files import CARD, CONFIG, TOKENIZER, WEIGHTS, memory_bytes
@@ -133,7 +133,7 @@ def remove_model(model: str, settings: Settings) -> None:
     going = Path(mkdtemp(prefix=STAGED, dir=directory))
     (directory / model).replace(going / model)  # gone from the list at once, and whole
     shutil.rmtree(going)
-    notes.print(f"removed {model} from {directory}", markup=False, soft_wrap=True)
+    note(f"removed {model} from {directory}")
 
 
 def _is_repository(source: str) -> bool:
@@ -241,7 +241,7 @@ def _download(source: str, directory: Path) -> tuple[Path, str]:
         _require_room(staged, n_bytes)
         if info.safetensors is not None:
             _require_memory(4 * info.safetensors.total)
-        notes.print(f"{origin}: {len(files)} files, {in_gb(n_bytes)}", markup=False, soft_wrap=True)
+        note(f"{origin}: {len(files)} files, {in_gb(n_bytes)}")
         snapshot_download(
             repository,
             revision=info.sha,
@@ -251,7 +251,7 @@ def _download(source: str, directory: Path) -> tuple[Path, str]:
     except OfflineModeIsEnabled as error:
         raise ValueError("HF_HUB_OFFLINE is set, so nothing is downloaded") from error
     except KeyboardInterrupt:
-        notes.print("interrupted; the same command continues it", soft_wrap=True)
+        note("interrupted; the same command continues it")
         raise
     except HfHubHTTPError as error:
         raise ValueError(f"{source}: {_first_line(error)}") from error
@@ -311,9 +311,7 @@ def _check(staged: Path, name: str, origin: Path | str) -> Description:
         if not is_foreign(staged):
             return _check_own(staged, name)
         require_transformers()
-        notes.print(
-            "checking its files, and its attention against Hugging Face's own", soft_wrap=True
-        )
+        note("checking its files, and its attention against Hugging Face's own")
         description = load_checked(staged, staged.parent / CHECKS).description
     except ValueError as error:
         raise ValueError(str(error).replace(str(staged), str(origin))) from error

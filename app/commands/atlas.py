@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from headlight.commands.options import Device, ModelsDir
-from headlight.commands.output import console, notes, show
+from headlight.commands.output import console, note, say, show
 from headlight.commands.parsing import (
     Commands,
     UsageError,
+    folder_of,
     option,
     settings_with_models,
     usage_errors,
@@ -72,15 +73,11 @@ def build(
     from headlight.model.atlas.layout import AtlasError
     from headlight.model.atlas.shards import Settings
     from headlight.model.atlas.workers import read_with_ray
-    from headlight.model.checkpoint.files import CheckpointError
-    from headlight.model.checkpoint.loading import find_model, load
+    from headlight.model.checkpoint.loading import load
     from headlight.model.device import choose_device
 
     _require_libraries()
-    try:
-        folder = find_model(model, settings.own_models_dir)
-    except CheckpointError as error:
-        raise UsageError(str(error)) from error
+    folder = folder_of(model, settings)
     with usage_errors():
         place = choose_device(device or settings.device)
     kept = Settings(threshold=threshold, n_sample=sample, tagger=tags)
@@ -99,12 +96,10 @@ def build(
         )
     except AtlasError as error:
         raise UsageError(str(error)) from error
-    console.print(
+    say(
         f"{out}: {facts['tokens']:,} tokens of {facts['sentences']:,} sentences, "
         f"{facts['edges']:,} weights of at least {facts['threshold']:g}; "
-        f"`headlight atlas search {out} --from him --to king` searches it",
-        markup=False,
-        soft_wrap=True,
+        f"`headlight atlas search {out} --from him --to king` searches it"
     )
 
 
@@ -123,10 +118,9 @@ def _tell(progress: Progress) -> None:
     share = progress.n_bytes / progress.total_bytes
     minutes, seconds = divmod(round(progress.seconds_left), 60)
     hours, minutes = divmod(minutes, 60)
-    notes.print(
+    note(
         f"{share:.1%} read · {progress.n_tokens:,} tokens · "
-        f"{progress.tokens_per_second:,.0f} tokens/s · {hours}:{minutes:02}:{seconds:02} left",
-        markup=False,
+        f"{progress.tokens_per_second:,.0f} tokens/s · {hours}:{minutes:02}:{seconds:02} left"
     )
 
 
@@ -230,7 +224,7 @@ def _print(findings: Findings) -> None:
     from rich.text import Text
 
     if not findings.heads:
-        console.print("no head has such a weight", markup=False)
+        say("no head has such a weight")
         return
     table = Table("attention", "head", "weights", "of", "share", "lift", "95 %")
     for row in findings.heads[:20]:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from headlight.commands.output import notes, show, writing
+from headlight.commands.output import note, show, writing
 from headlight.commands.parsing import (
     Commands,
     UsageError,
@@ -106,7 +106,7 @@ def check_command(
             right = f"   {finding.right}" if finding.right else ""
             show(f"  {'—' if finding.faults else '✓'} {finding.step.title}{right}")
     for problem in problems:
-        notes.print(problem, markup=False, soft_wrap=True)
+        note(problem)
     if problems:
         raise typer.Exit(1)
 
@@ -126,8 +126,4 @@ def new_command(
     title = name.replace("-", " ").replace("_", " ").capitalize()
     with writing(path, is_forced=force) as file:
         file.write(TEMPLATE.format(title=title).encode())
-    notes.print(
-        f"{path} is written; `headlight chapter check {path}` opens its steps",
-        markup=False,
-        soft_wrap=True,
-    )
+    note(f"{path} is written; `headlight chapter check {path}` opens its steps")

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Annotated, Any
 
-from headlight.commands.output import console
+from headlight.commands.output import say
 from headlight.commands.parsing import (
     Commands,
     chosen_models,
@@ -135,15 +135,12 @@ def run(arguments: Any, host: str, port: int) -> None:
     try:
         ray_serve.start(proxy_location="EveryNode", http_options={"host": host, "port": port})
         ray_serve.run(app(arguments), name="headlight", route_prefix="/")
-        console.print(
-            f"Headlight is at http://{host}:{port}: {arguments.replicas} replicas. Ctrl-C stops.",
-            markup=False,
-        )
+        say(f"Headlight is at http://{host}:{port}: {arguments.replicas} replicas. Ctrl-C stops.")
         while not stopped.wait(WAIT_SECONDS):
             if renewed.is_set():
                 renewed.clear()
                 ray_serve.run(app(_renewed(arguments)), name="headlight", route_prefix="/")
-                console.print("All replicas are new.", markup=False)
+                say("All replicas are new.")
     finally:
         ray_serve.shutdown()
         ray.shutdown()

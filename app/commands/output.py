@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from rich.console import Console, RenderableType
+from rich.text import Text
 
 from headlight.model.sites import tokens_along
 
@@ -50,6 +51,16 @@ def show(*items: RenderableType) -> None:
     Console(file=paper, highlight=False, width=WIDEST_LINE).print(*items, markup=False)
     for line in paper.getvalue().splitlines():
         console.out(line.rstrip(), highlight=False)
+
+
+def say(text: str | Text) -> None:
+    """Print a line of a result as it is: brackets in it are no markup, and it is not wrapped."""
+    console.print(text, markup=False, soft_wrap=True)
+
+
+def note(text: str | Text) -> None:
+    """Print a line about the work, as `say` does, to standard error."""
+    notes.print(text, markup=False, soft_wrap=True)
 
 
 @contextmanager

@@ -211,6 +211,21 @@ def settings_with_models(**options: Any) -> Settings:
     return settings
 
 
+def folder_of(model: str, settings: Settings | None = None) -> Path:
+    """Return the folder of a model, given its id or its folder.
+
+    Raises:
+        UsageError: there is none.
+    """
+    from headlight.model.checkpoint.files import CheckpointError
+    from headlight.model.checkpoint.loading import find_model
+
+    try:
+        return find_model(model, settings.own_models_dir if settings else None)
+    except CheckpointError as error:
+        raise UsageError(str(error)) from error
+
+
 def chosen_models(values: Sequence[str] | None) -> dict[str, Any]:
     """Return the settings of `--model`: the first value is the default, and all but it are folders.
 

@@ -12,7 +12,7 @@ from headlight.commands.options import Device, Files, ModelsDir
 from headlight.commands.output import show
 from headlight.commands.parsing import (
     Commands,
-    UsageError,
+    folder_of,
     option,
     settings_with_models,
     usage_errors,
@@ -37,16 +37,11 @@ def profile(
     Without files, sentences are read that ship with the project. The profile is written to
     heads.json next to the model, and a summary to its card; the page shows both.
     """
-    from headlight.model.checkpoint.files import CheckpointError
-    from headlight.model.checkpoint.loading import find_model
     from headlight.model.device import choose_device
     from headlight.model.profiles.folder import measure_folder
 
     settings = settings_with_models(device=device, models_dir=models_dir)
-    try:
-        folder = find_model(model, settings.own_models_dir)
-    except CheckpointError as error:
-        raise UsageError(str(error)) from error
+    folder = folder_of(model, settings)
     with usage_errors():
         place = choose_device(settings.device)
         show(_table(measure_folder(folder, place, text or [], sentences), folder.name))

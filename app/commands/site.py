@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headlight.commands.options import ModelsDir
-from headlight.commands.output import notes
+from headlight.commands.output import note
 from headlight.commands.parsing import Commands, UsageError, option, settings_with_models
 
 if TYPE_CHECKING:
@@ -54,14 +54,12 @@ def site(
     )
 
     def tell(what: str) -> None:
-        notes.print(what, markup=False, soft_wrap=True)
+        note(what)
 
     n_bytes = write_site(out, plan, settings, tell)
-    notes.print(
+    note(
         f"{out} is written: {n_bytes / 1e6:.1f} MB. Open {out / 'index.html'}, or serve it: "
-        f"python -m http.server --directory {out}",
-        markup=False,
-        soft_wrap=True,
+        f"python -m http.server --directory {out}"
     )
 
 

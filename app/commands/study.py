@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headlight.commands.options import Device, ModelsDir
-from headlight.commands.output import notes, show
+from headlight.commands.output import note, show
 from headlight.commands.parsing import Commands, UsageError, option, settings_with_models
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def study(
 
     def here(parts: Sequence[Part]) -> Iterator[tuple[int, Mapping[str, Any]]]:
         for number, part in enumerate(parts):
-            notes.print(f"{part.model}: {part.name} …", markup=False)
+            note(f"{part.model}: {part.name} …")
             yield number, answer_of(part, registry)
 
     def revision(model: str) -> str:
@@ -87,7 +87,7 @@ def study(
 
     def tell(part: Part, is_kept: bool) -> None:
         state = "kept" if is_kept else "done"
-        notes.print(f"{part.model}: {part.name}, {state}", markup=False)
+        note(f"{part.model}: {part.name}, {state}")
 
     compute_parts = here if workers == 0 else with_ray(settings, workers)
     answers = run_study(study, out / PARTS, compute_parts, revision, tell)

@@ -16,9 +16,9 @@ from headlight.commands.options import AsJson, Device, Force, ModelsDir, Precisi
 from headlight.commands.output import (
     STANDARD_OUTPUT,
     check,
-    console,
     csv_lines,
-    notes,
+    note,
+    say,
     show,
     writing,
 )
@@ -155,7 +155,7 @@ def _write(path: Path, outputs: Outputs, parts: Iterable[bytes]) -> None:
         for part in parts:
             file.write(part)
     if path != STANDARD_OUTPUT:
-        notes.print(f"the trace is in {path}", markup=False, soft_wrap=True)
+        note(f"the trace is in {path}")
 
 
 def _page(request: TraceRequest, backend: Backend) -> str:
@@ -191,7 +191,7 @@ def _print_trace(trace: Trace, kind: str) -> None:
     next_token = trace.analyses["next_token"]
     heading = "likely in this place" if kind == "encoder" else "likely to come next"
     texts = [repr(text) for text in (trace.text, trace.target) if text is not None]
-    console.print(Text(f"{trace.model} reads {', then '.join(texts)}"), soft_wrap=True)
+    say(Text(f"{trace.model} reads {', then '.join(texts)}"))
     table = Table("", "token", heading)
     probabilities = next_token["probabilities"]
     for place, token in enumerate(trace.target_tokens or trace.tokens):
@@ -206,7 +206,7 @@ def _print_arrays(trace: Trace) -> None:
     """Print the length of a long text, and the arrays of its trace."""
     texts = [tokens for tokens in (trace.tokens, trace.target_tokens) if tokens is not None]
     lengths = " and then ".join(f"{len(tokens):,} tokens" for tokens in texts)
-    console.print(Text(f"{trace.model} reads {lengths}"), soft_wrap=True)
+    say(Text(f"{trace.model} reads {lengths}"))
     _print_sizes(trace)
 
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from headlight.commands.parsing import Commands, option
+from headlight.commands.output import note, notes, say
+from headlight.commands.parsing import (
+    Commands,
+    UsageError,
+    folder_of,
+    option,
+    usage_errors,
+)
 
 app = Commands()
 
@@ -27,6 +34,30 @@ def comparisons(
     phrase of three words, and has at least twenty words. Three quarters of the comparisons are
     pairs of one answer, of which an edit broke one of these.
     """
-    from headlight.lab.commands.training import sample_comparisons
+    from headlight.lab.commands.training import progress_bar
+    from headlight.lab.training.preference import make_comparisons, write_comparisons
+    from headlight.model.checkpoint.loading import load_checkpoint
+    from headlight.model.corpus import read_documents
 
-    sample_comparisons(corpus, out, model=model, count=count, seed=seed, force=force)
+    if out.exists() and not force:
+        raise ValueError(f"{out} exists; replace it with --force")
+    with usage_errors():
+        checkpoint = load_checkpoint(folder_of(model))
+        if checkpoint.config.kind != "decoder":
+            raise UsageError(f"{model} is of kind {checkpoint.config.kind!r}; use a decoder")
+    pairs = []
+    with progress_bar(notes, "comparisons") as progress:
+        task = progress.add_task("", total=count, figures="")
+        for comparison in make_comparisons(
+            checkpoint, read_documents(corpus), count=count, seed=seed
+        ):
+            pairs.append(comparison)
+            progress.update(task, advance=1)
+    write_comparisons(out, pairs)
+    say(f"wrote {len(pairs)} comparisons to {out}")
+    if len(pairs) < count:
+        note(
+            f"{len(pairs)} of {count}: each paragraph of the corpus begins one prompt, and all are "
+            "used; pairs of one score and blank answers are left out: name more text with "
+            "--corpus"
+        )

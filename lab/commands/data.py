@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from headlight.commands.output import check, console, notes, writing
+from headlight.commands.output import check, note, notes, say, writing
 from headlight.commands.parsing import Commands, UsageError, option
 from headlight.lab.commands import synthesis
 
@@ -265,7 +265,7 @@ def report(
                 raise TooLittleText("every document was dropped")
             figures |= _study(compared, out, n_topics, seed)
         except TooLittleText as error:  # the other parts are written
-            notes.print(f"no topics: {error}", markup=False, soft_wrap=True)
+            note(f"no topics: {error}")
         _write_report(out, figures)
     for path in cards:
         _write_card(path, figures)
@@ -382,11 +382,9 @@ def _study(corpora: Sequence[_Source], out: Path, n_topics: int, seed: int) -> d
                 file.write(_line({"source": source, **mixture.to_dict()}))
     figures = study.to_dict()
     if empty := figures["empty"]:
-        notes.print(
+        note(
             f"{len(empty)} of {n_topics} topics are more than a tenth of no document: "
-            f"{', '.join(map(str, empty))}; ask for fewer with --topics",
-            markup=False,
-            soft_wrap=True,
+            f"{', '.join(map(str, empty))}; ask for fewer with --topics"
         )
     if len(corpora) > 1:
         figures["against"] |= {"corpus": corpora[1].figures()["corpus"]}
@@ -436,24 +434,21 @@ def _write_report(out: Path, figures: dict[str, Any]) -> None:
         dropped = figures["dropped"]
         reasons = ", ".join(f"{n:,} {kind.replace('_', ' ')}" for kind, n in dropped.items())
         why = f" (dropped: {reasons})" if reasons else ""
-        console.print(f"kept {after:,} of {before:,} documents{why}", markup=False, soft_wrap=True)
+        say(f"kept {after:,} of {before:,} documents{why}")
         if unusable := figures.get("unusable"):
             told = ", ".join(f"{n:,} {kind.replace('_', ' ')}" for kind, n in unusable.items())
-            console.print(
+            say(
                 f"left out as unreadable: {told}; dropped.jsonl has the file, line and reason of "
-                "each, and --strict stops at the first",
-                markup=False,
-                soft_wrap=True,
+                "each, and --strict stops at the first"
             )
         if not after and dropped.get("low_quality"):
             least = figures["quality"]["least_quality"]
             smaller = "" if figures["by"] == "passage" else "judge passages with --by passage, "
-            notes.print(
+            note(
                 f"all that is left is below --least-quality {least:g}: lower it, {smaller}or give "
-                "--classifier a file that `headlight data quality --good` wrote for such texts",
-                soft_wrap=True,
+                "--classifier a file that `headlight data quality --good` wrote for such texts"
             )
-    console.print(f"the report is {out / PAGE}", markup=False, soft_wrap=True)
+    say(f"the report is {out / PAGE}")
 
 
 def _card_of(model: str) -> Path:
@@ -475,7 +470,7 @@ def _write_card(path: Path, figures: dict[str, Any]) -> None:
     command = shlex.join(["headlight", *sys.argv[1:]])
     changed = replace(read_card(path), corpus=card_figures(figures, command))
     write_atomically(path, lambda partial: write_card(partial, changed))
-    console.print(f"the figures are on {path}", markup=False, soft_wrap=True)
+    say(f"the figures are on {path}")
 
 
 @contextmanager
@@ -501,6 +496,6 @@ def _progress(title: str, n_bytes: int) -> Iterator[Callable[[Document], None]]:
             # A log, which shows no bar, gets a line at each twentieth.
             if not notes.is_terminal and 20 * n_read // n_bytes > 20 * before // n_bytes:
                 share = f"{n_read / 1e6:,.1f} of {n_bytes / 1e6:,.1f} MB"
-                notes.print(f"{title.lower()}: {share}, {n_documents:,} documents", markup=False)
+                note(f"{title.lower()}: {share}, {n_documents:,} documents")
 
         yield advance

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from headlight.commands.output import console, notes, show, writing
+from headlight.commands.output import note, say, show, writing
 from headlight.commands.parsing import Commands, option
 
 app = Commands()
@@ -33,6 +33,6 @@ def runs(
     if out is not None:
         with writing(out, is_forced=force) as file:
             file.write(page_of(trained).encode())
-        console.print(f"the curves are in {out}", markup=False, soft_wrap=True)
+        say(f"the curves are in {out}")
     else:
-        notes.print("--out FILE.html draws their curves", markup=False)
+        note("--out FILE.html draws their curves")

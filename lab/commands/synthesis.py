@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headlight.commands.output import console, notes, writing
+from headlight.commands.output import notes, say, writing
 from headlight.commands.parsing import Commands, UsageError, option
 
 if TYPE_CHECKING:
@@ -100,11 +100,9 @@ def synthesize(
                 "with --count and --samples" + ("" if least is None else ", or lower --least")
             )
     passed = f", {n_good:,} of which passed" if rule or least is not None else ""
-    console.print(
+    say(
         f"kept {n_kept:,} answers to {len(encoded):,} prompts, of {total:,} sampled{passed}, "
-        f"in {out}",
-        markup=False,
-        soft_wrap=True,
+        f"in {out}"
     )
 
 

@@ -28,19 +28,16 @@ from rich.progress import (
 )
 from safetensors import SafetensorError
 
-from headlight.commands.output import console, notes
 from headlight.commands.parsing import UsageError, usage_errors
 from headlight.lab.training import run
 from headlight.lab.training.config import merge
 from headlight.lab.training.distributed import join, local_rank
 from headlight.lab.training.loop import Loop, StepReport
-from headlight.lab.training.preference import make_comparisons, write_comparisons
 from headlight.lab.training.registry import RECIPES
 from headlight.lab.training.samples import read_samples
 from headlight.model.checkpoint.card import ModelCard, flatten, read_card
 from headlight.model.checkpoint.files import CARD, TOKENIZER, CheckpointError
 from headlight.model.checkpoint.loading import ZOO, find_model, load_checkpoint, save
-from headlight.model.corpus import read_documents
 from headlight.model.device import choose_device, choose_threads, is_out_of_memory, machine_of
 from headlight.model.tokenizer import read_tokenizer
 
@@ -162,44 +159,6 @@ def _raters(recipe: str, reward: str | None, reference: str) -> dict[str, Any]:
     return {name: str(find_model(model).resolve()) for name, model in models.items()}
 
 
-def sample_comparisons(
-    corpus: Sequence[Path], out: Path, *, model: str, count: int, seed: int, force: bool
-) -> None:
-    """Write comparisons of a model's samples; the arguments are those of `headlight comparisons`.
-
-    Raises:
-        UsageError: there is no such model, or it is no decoder.
-        ValueError: a file is unusable, or exists already.
-    """
-    if out.exists() and not force:
-        raise ValueError(f"{out} exists; replace it with --force")
-    with usage_errors():
-        try:
-            checkpoint = load_checkpoint(find_model(model))
-        except CheckpointError as error:
-            raise UsageError(str(error)) from error
-        if checkpoint.config.kind != "decoder":
-            raise UsageError(f"{model} is of kind {checkpoint.config.kind!r}; use a decoder")
-    pairs = []
-    with _progress(Console(stderr=True), "comparisons") as progress:
-        task = progress.add_task("", total=count, figures="")
-        for comparison in make_comparisons(
-            checkpoint, read_documents(corpus), count=count, seed=seed
-        ):
-            pairs.append(comparison)
-            progress.update(task, advance=1)
-    write_comparisons(out, pairs)
-    console.print(f"wrote {len(pairs)} comparisons to {out}", markup=False)
-    if len(pairs) < count:
-        notes.print(
-            f"{len(pairs)} of {count}: each paragraph of the corpus begins one prompt, and all are "
-            "used; pairs of one score and blank answers are left out: name more text with "
-            "--corpus",
-            markup=False,
-            soft_wrap=True,
-        )
-
-
 def _command(n_processes: int) -> str:
     """Return the command line, quoted so that it can be typed again."""
     together = ["torchrun", "--nproc-per-node", str(n_processes), "-m", "headlight.cli"]
@@ -300,7 +259,7 @@ def _run_loop(loop: Loop, title: str, note: str) -> bool:
         for line in _headlines(loop, title, note):
             shown.print(line, markup=False, soft_wrap=True)
     try:
-        with _progress(shown) as progress:
+        with progress_bar(shown) as progress:
             task = progress.add_task("", total=loop.config.steps, completed=loop.step, figures="")
             is_finished = loop.run(partial(_listen, loop, progress, task))
         if loop.processes.is_first:
@@ -367,7 +326,8 @@ def _precision(loop: Loop) -> str:
     return str(loop.precision).removeprefix("torch.")
 
 
-def _progress(shown: Console, unit: str = "steps") -> Progress:
+def progress_bar(shown: Console, unit: str = "steps") -> Progress:
+    """Return a bar of steps, or of other units, on a console."""
     return Progress(
         BarColumn(),
         MofNCompleteColumn(),
