@@ -21,7 +21,7 @@ export function createBlocks(host, { count, build, drop }) {
   const perLine = Math.max(1, Math.floor(host.clientWidth / CHIP.width));
   const blocks = Array.from({ length: Math.ceil(count / BLOCK) }, (_, at) => {
     const [first, last] = [at * BLOCK, Math.min(count, (at + 1) * BLOCK)];
-    const node = element('div', { class: 'chip-block', role: 'presentation' });
+    const node = element('div.chip-block', { role: 'presentation' });
     node.style.minHeight = `${Math.ceil((last - first) / perLine) * CHIP.height}px`;
     return { node, first, last, isFull: false };
   });

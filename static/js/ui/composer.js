@@ -206,7 +206,7 @@ function createSize(box, surplus) {
     /** Mark what of the text does not fit. @param {number} length of what does */
     markFrom(length) {
       cut = { beginning: box.value.slice(0, length), whole: box.value };
-      const mark = element('mark', {}, cut.whole.slice(length));
+      const mark = element('mark', cut.whole.slice(length));
       surplus.replaceChildren(cut.beginning, mark);
       surplus.hidden = false;
       box.classList.add('is-marked');
@@ -300,7 +300,7 @@ function groupsOf(models) {
     of: models.filter((card) => card.kind === kind),
   })).filter(({ of }) => of.length > 0);
   if (groups.length < 2) return models.map(option);
-  return groups.map(({ label, of }) => element('optgroup', { label }, ...of.map(option)));
+  return groups.map(({ label, of }) => element('optgroup', { label }, of.map(option)));
 }
 
 /** @param {{id: string, reason: string}[]} unavailable */

@@ -110,23 +110,17 @@ const PAUSE = 300;
  * @param {string} [name] of all switches
  */
 export function createControls(id, onState, name = 'Display options') {
-  const host = element('div', {
-    class: 'controls',
-    role: 'group',
-    'aria-label': name,
-    hidden: true,
-  });
+  const host = element('div.controls', { role: 'group', 'aria-label': name, hidden: true });
   /** @type {Map<string, Drawn>} */
   let drawn = new Map();
-  const fold = element('span', {});
-  const count = element('span', {});
-  const row = element('div', { class: 'controls-row' });
-  const rest = element('div', { class: 'controls-rest' });
+  const fold = element('span');
+  const count = element('span');
+  const row = element('div.controls-row');
+  const rest = element('div.controls-rest');
   const more = element(
-    'details',
-    { class: 'controls-more' },
-    element('summary', {}, fold, count),
-    element('div', { class: 'controls-menu' }, rest),
+    'details.controls-more',
+    element('summary', fold, count),
+    element('div.controls-menu', rest),
   );
   const help = createHelp('What the switches do');
   let layout = '';
@@ -217,11 +211,10 @@ const KINDS = {
 function segments({ name = '', label, options = [] }, id, onState) {
   const radios = options.map((of) => segment(id, of.id, of.title, { title: of.help }));
   const box = element(
-    'fieldset',
-    { class: 'control' },
-    element('legend', { class: 'unseen' }, label),
-    element('span', { class: 'control-label', 'aria-hidden': 'true' }, label),
-    element('div', { class: 'segmented' }, ...radios),
+    'fieldset.control',
+    element('legend.unseen', label),
+    element('span.control-label', { 'aria-hidden': 'true' }, label),
+    element('div.segmented', radios),
   );
   box.addEventListener('change', ({ target }) =>
     onState({ [name]: valueOf(options, /** @type {HTMLInputElement} */ (target).value) }),
@@ -241,8 +234,8 @@ function segments({ name = '', label, options = [] }, id, onState) {
  * @returns {Drawn}
  */
 function single({ label, options = [] }) {
-  const name = element('span', { class: 'control-label' }, label);
-  return { element: element('p', { class: 'control' }, name, options[0].title), update: () => {} };
+  const name = element('span.control-label', label);
+  return { element: element('p.control', name, options[0].title), update: () => {} };
 }
 
 /** @param {Control} control @param {string} id @param {OnState} onState @returns {Drawn} */
@@ -250,7 +243,7 @@ function menu({ name = '', label, options = [] }, id, onState) {
   const select = element(
     'select',
     { id },
-    ...options.map(({ id: value, title }) => element('option', { value: String(value) }, title)),
+    options.map(({ id: value, title }) => element('option', { value: String(value) }, title)),
   );
   select.addEventListener('change', () => onState({ [name]: valueOf(options, select.value) }));
   return {
@@ -275,12 +268,7 @@ function flag({ name = '', label, help }, id, onState) {
   const box = element('input', { type: 'checkbox', id });
   box.addEventListener('change', () => onState({ [name]: box.checked }));
   return {
-    element: element(
-      'div',
-      { class: 'control', title: help },
-      box,
-      element('label', { for: id }, label),
-    ),
+    element: element('div.control', { title: help }, box, element('label', { for: id }, label)),
     update: ({ value }) => {
       box.checked = Boolean(value);
     },
@@ -371,11 +359,7 @@ function entry(control, id, onState) {
     write = String,
     words = String,
   } = control;
-  const wrong = element('p', {
-    class: 'control-problem',
-    id: `${id}-problem`,
-    'aria-live': 'polite',
-  });
+  const wrong = element('p.control-problem', { id: `${id}-problem`, 'aria-live': 'polite' });
   const attributes = { id, spellcheck: 'false', autocomplete: 'off', 'aria-describedby': wrong.id };
   const box = isLong
     ? element('textarea', { ...attributes, rows: 3, dir: 'auto' })
@@ -444,10 +428,10 @@ function counts({ name = '', label, options = [] }, id, onState) {
   );
   return {
     element: element(
-      'div',
-      { class: 'control', role: 'group', 'aria-label': label },
-      element('span', { class: 'control-label', 'aria-hidden': 'true' }, label),
-      element('div', { class: 'segmented is-set' }, ...buttons),
+      'div.control',
+      { role: 'group', 'aria-label': label },
+      element('span.control-label', { 'aria-hidden': 'true' }, label),
+      element('div.segmented.is-set', buttons),
     ),
     update: ({ value, colours }) => {
       chosen = value;
@@ -509,12 +493,7 @@ function action({ label, help }, _, onState) {
 
 /** @param {string} label @param {string} id @param {...HTMLElement} parts */
 function labelled(label, id, ...parts) {
-  return element(
-    'div',
-    { class: 'control' },
-    element('label', { class: 'control-label', for: id }, label),
-    ...parts,
-  );
+  return element('div.control', element('label.control-label', { for: id }, label), parts);
 }
 
 /** @typedef {{title: string, parts: string[][]}} Explained words that belong together, each with its meaning */

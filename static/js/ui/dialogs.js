@@ -72,16 +72,15 @@ const LISTED = [
  */
 export function createKeysDialog(isOn, onSwitch) {
   const made = element(
-    'dialog',
-    { class: 'keys', 'aria-labelledby': 'keys-title' },
+    'dialog.keys',
+    { 'aria-labelledby': 'keys-title' },
     element(
       'form',
       { method: 'dialog' },
       element('h2', { id: 'keys-title' }, 'Keys'),
-      element('div', { class: 'keys-groups' }, ...LISTED.map(groupOf)),
+      element('div.keys-groups', LISTED.map(groupOf)),
       element(
         'label',
-        {},
         element('input', {
           type: 'checkbox',
           checked: isOn,
@@ -90,7 +89,7 @@ export function createKeysDialog(isOn, onSwitch) {
         }),
         ' Letters act as keys',
       ),
-      element('button', { class: 'button' }, 'Close'),
+      element('button.button', 'Close'),
     ),
   );
   document.body.append(made);
@@ -101,14 +100,15 @@ export function createKeysDialog(isOn, onSwitch) {
 function groupOf([title, keys]) {
   return element(
     'section',
-    {},
-    element('h3', {}, title),
+    element('h3', title),
     element(
       'dl',
-      {},
-      ...keys.flatMap(([key, meaning]) => [
-        element('dt', {}, ...key.split(', ').map((keyName) => element('kbd', {}, keyName))),
-        element('dd', {}, meaning),
+      keys.flatMap(([key, meaning]) => [
+        element(
+          'dt',
+          key.split(', ').map((keyName) => element('kbd', keyName)),
+        ),
+        element('dd', meaning),
       ]),
     ),
   );
@@ -143,7 +143,7 @@ function createDialog(onKept) {
     required: true,
     'aria-describedby': 'key-why key-wrong',
   });
-  const wrong = element('p', { class: 'key-wrong', id: 'key-wrong', role: 'alert' });
+  const wrong = element('p.key-wrong', { id: 'key-wrong', role: 'alert' });
   const form = element(
     'form',
     { method: 'dialog' },
@@ -152,9 +152,9 @@ function createDialog(onKept) {
     element('label', { for: 'key' }, 'Key'),
     input,
     wrong,
-    element('button', { class: 'button' }, 'Continue'),
+    element('button.button', 'Continue'),
   );
-  const made = element('dialog', { class: 'key', 'aria-labelledby': 'key-title' }, form);
+  const made = element('dialog.key', { 'aria-labelledby': 'key-title' }, form);
   document.body.append(made);
 
   form.addEventListener('submit', (event) => {

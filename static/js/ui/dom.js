@@ -9,28 +9,38 @@ import { computeLevel } from '../plot/colour.js';
  * @import { Explained } from './controls.js'
  */
 
+/** @typedef {Node|string|null|undefined|false|Child[]} Child what is null, undefined or false is left out */
+
 /**
  * Build an element. Text goes in as text, never as markup.
  * @template {keyof HTMLElementTagNameMap} T
- * @param {T} tag
- * @param {Record<string, any>} [attributes] `class`, `data-…`, `aria-…`, or `on…` listeners; null, undefined and false are left out
- * @param {...(Node|string|null)} children
+ * @param {T|`${T}.${string}`} name its tag, and the classes that it always has: `p.help`
+ * @param {...(Record<string, any>|Child)} given attributes, if there are any, then children: `data-…`, `aria-…`, or `on…` listeners; null, undefined and false are left out
  * @returns {HTMLElementTagNameMap[T]}
  */
-export function element(tag, attributes = {}, ...children) {
-  const node = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) {
-    if (name.startsWith('on')) node.addEventListener(name.slice(2), value);
+export function element(name, ...given) {
+  const [tag, ...classes] = name.split('.');
+  const node = document.createElement(/** @type {T} */ (tag));
+  if (classes.length > 0) node.className = classes.join(' ');
+  const [attributes, ...children] = isAttributes(given[0]) ? given : [{}, ...given];
+  for (const [key, value] of Object.entries(attributes ?? {})) {
+    if (key.startsWith('on')) node.addEventListener(key.slice(2), value);
     else if (value !== null && value !== undefined && value !== false)
-      node.setAttribute(name, value === true ? '' : value);
+      node.setAttribute(key, value === true ? '' : value);
   }
-  node.append(...children.filter((child) => child !== null));
+  const shown = children.flat(Infinity).filter((child) => child || child === '');
+  node.append(.../** @type {Node[]} */ (shown));
   return node;
+}
+
+/** @param {unknown} given */
+function isAttributes(given) {
+  return Object.getPrototypeOf(given ?? '') === Object.prototype;
 }
 
 /** @param {string} label @param {() => void} onclick @param {Record<string, any>} [attributes] */
 export function button(label, onclick, attributes = {}) {
-  return element('button', { type: 'button', class: 'button', onclick, ...attributes }, label);
+  return element('button.button', { type: 'button', onclick, ...attributes }, label);
 }
 
 /**
@@ -46,7 +56,7 @@ export function segment(name, value, title, attributes = {}, more = {}) {
     'label',
     attributes,
     element('input', { type: 'radio', name, value: String(value), ...more }),
-    element('span', {}, title),
+    element('span', title),
   );
 }
 
@@ -77,7 +87,7 @@ export function withSymbols(text) {
   return text.split(/(W_[OQKV]|d_k)\b/).map((part, at) => {
     if (at % 2 === 0) return part;
     const [letter, index] = part.split('_');
-    return element('span', {}, element('i', {}, letter), element('sub', {}, index));
+    return element('span', element('i', letter), element('sub', index));
   });
 }
 
@@ -217,28 +227,20 @@ let count = 0;
 export function createHelp(title) {
   count += 1;
   const id = `help-${count}`;
-  const list = element('div', {});
-  const heading = element('p', { class: 'help-title' }, title);
+  const list = element('div');
+  const heading = element('p.help-title', title);
   const box = element(
-    'div',
-    {
-      class: 'help-box',
-      id,
-      popover: 'auto',
-      role: 'region',
-      'aria-label': title,
-      tabindex: 0,
-      autofocus: true,
-    },
+    'div.help-box',
+    { id, popover: 'auto', role: 'region', 'aria-label': title, tabindex: 0, autofocus: true },
     heading,
     list,
   );
   const button = element(
-    'button',
-    { type: 'button', class: 'help-button', popovertarget: id, 'aria-label': title },
+    'button.help-button',
+    { type: 'button', popovertarget: id, 'aria-label': title },
     '?',
   );
-  const host = element('span', { class: 'help-host', hidden: true }, button, box);
+  const host = element('span.help-host', { hidden: true }, button, box);
   let said = '';
 
   function place() {
@@ -273,14 +275,10 @@ export function createHelp(title) {
       said = JSON.stringify(explained);
       list.replaceChildren(
         ...explained.flatMap(({ title: group, parts }) => [
-          ...(group ? [element('h3', {}, group)] : []),
+          ...(group ? [element('h3', group)] : []),
           element(
             'dl',
-            {},
-            ...parts.flatMap(([word, meaning]) => [
-              element('dt', {}, word),
-              element('dd', {}, meaning),
-            ]),
+            parts.flatMap(([word, meaning]) => [element('dt', word), element('dd', meaning)]),
           ),
         ]),
       );

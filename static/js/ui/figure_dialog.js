@@ -37,8 +37,8 @@ let wish = STANDARD;
 export function openFigureDialog(of, tell) {
   const heads = headsOf(of.trace);
   wish = { ...wish, what: 'drawing' };
-  const preview = element('div', { class: 'paper-preview' });
-  const said = element('p', { class: 'queue-said', role: 'status' });
+  const preview = element('div.paper-preview');
+  const said = element('p.queue-said', { role: 'status' });
   const name = () => (wish.what === 'heads' ? `headlight-${of.trace.model}-heads` : of.name);
 
   /** @param {() => Promise<unknown>} act */
@@ -82,24 +82,18 @@ export function openFigureDialog(of, tell) {
   };
 
   const form = element(
-    'form',
-    {
-      class: 'paper-form',
-      onchange: show,
-      onsubmit: (/** @type {Event} */ event) => event.preventDefault(),
-    },
+    'form.paper-form',
+    { onchange: show, onsubmit: (/** @type {Event} */ event) => event.preventDefault() },
     heads.maps.length > 0
       ? choices('Show', 'what', { drawing: 'This drawing', heads: heads.title })
       : null,
     element(
-      'div',
-      { class: 'paper-line' },
+      'div.paper-line',
       number('Width', 'mm', 'mm: 85 is one column, 180 two'),
       number('Text', 'points', 'pt'),
     ),
     element(
       'label',
-      {},
       element('input', { type: 'checkbox', name: 'caption', checked: wish.caption === 'on' }),
       ' Caption: model, revision and text',
     ),
@@ -112,18 +106,17 @@ export function openFigureDialog(of, tell) {
     ),
   );
   const dialog = element(
-    'dialog',
-    { class: 'keys paper', 'aria-labelledby': 'paper-title', onclose: () => dialog.remove() },
+    'dialog.keys.paper',
+    { 'aria-labelledby': 'paper-title', onclose: () => dialog.remove() },
     element('h2', { id: 'paper-title' }, 'Figure for a paper'),
     form,
     preview,
     said,
     element(
-      'div',
-      { class: 'queue-actions' },
+      'div.queue-actions',
       button('Numbers as CSV', saveNumbers),
       button('Print or PDF', print, { title: 'The print dialog of the browser also saves as PDF' }),
-      element('span', { class: 'queue-gap' }),
+      element('span.queue-gap'),
       button('Close', () => dialog.close()),
       button('Save figure', saveFigure, { class: 'button is-primary' }),
     ),
@@ -186,7 +179,7 @@ function number(label, name, unit) {
   const step = name === 'mm' ? 1 : 0.5;
   const value = wish[name];
   const input = element('input', { type: 'number', name, min, max, step, value, required: true });
-  return element('label', {}, `${label} `, input, ` ${unit}`);
+  return element('label', `${label} `, input, ` ${unit}`);
 }
 
 /** @param {string} legend @param {string} name @param {Record<string, string>} options */
@@ -195,9 +188,8 @@ function choices(legend, name, options) {
     segment(name, value, title, {}, { checked: wish[name] === value }),
   );
   return element(
-    'fieldset',
-    { class: 'paper-line' },
-    element('legend', { class: 'unseen' }, legend),
-    element('div', { class: 'segmented' }, ...radios),
+    'fieldset.paper-line',
+    element('legend.unseen', legend),
+    element('div.segmented', radios),
   );
 }

@@ -88,7 +88,7 @@ export function withPowers(text) {
   const math = node({ tag: 'math', parts: [term] });
   math.setAttribute('aria-label', spoken(term));
   const rest = text.slice(before.length + base.length + exponent.length + '^{}'.length);
-  return [before, element('span', { class: 'formula' }, math), ...withPowers(rest)];
+  return [before, element('span.formula', math), ...withPowers(rest)];
 }
 
 /** @param {string} text @returns {string} with its powers in words */
@@ -106,7 +106,7 @@ export function formulaLines(lines) {
     const math = node({ tag: 'math', parts: [line] });
     math.setAttribute('display', 'block');
     math.setAttribute('aria-label', spoken(line));
-    return element('p', { class: 'formula' }, math);
+    return element('p.formula', math);
   });
 }
 

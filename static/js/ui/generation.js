@@ -224,7 +224,7 @@ function createParts({ write, run, back, over, again, choose }) {
     });
     return made;
   };
-  const list = element('div', { class: 'chips is-prose' });
+  const list = element('div.chips.is-prose');
   const handlers = { onChoose: choose, onPress: choose, onPoint: () => {} };
   const buttons = {
     run: unlessOff('Run', run),
@@ -232,12 +232,12 @@ function createParts({ write, run, back, over, again, choose }) {
     back: unlessOff('Step back', back),
     over: unlessOff('Start over', over),
   };
-  const status = element('p', { class: 'generation-status' });
-  const problem = element('div', { class: 'generation-problem', role: 'alert', hidden: true });
+  const status = element('p.generation-status');
+  const problem = element('div.generation-problem', { role: 'alert', hidden: true });
   const block = element(
-    'section',
-    { class: 'generation', 'aria-label': 'Generated text' },
-    element('div', { class: 'generation-buttons' }, ...Object.values(buttons), status),
+    'section.generation',
+    { 'aria-label': 'Generated text' },
+    element('div.generation-buttons', Object.values(buttons), status),
     problem,
     list,
   );
@@ -314,7 +314,7 @@ function showProblem({ problem, again }, { message, isForAgain }) {
   if (problem.dataset.message === message) return;
   problem.dataset.message = message;
   problem.replaceChildren(
-    ...(message ? [element('p', {}, message)] : []),
+    ...(message ? [element('p', message)] : []),
     ...(isForAgain ? [again] : []),
   );
 }

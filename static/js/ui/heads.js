@@ -58,14 +58,10 @@ const HOW = {
 /** @param {{onChoose: (layer: number, head: number) => void}} handlers */
 export function createHeads({ onChoose }) {
   const canvas = element('canvas', { 'aria-hidden': 'true' });
-  const grid = element('div', {
-    class: 'heads-grid',
-    role: 'grid',
-    'aria-multiselectable': 'true',
-  });
-  const caption = element('p', { class: 'heads-caption' });
-  const frame = element('div', { class: 'heads' }, canvas, grid);
-  const foot = element('div', { class: 'heads-foot' }, caption);
+  const grid = element('div.heads-grid', { role: 'grid', 'aria-multiselectable': 'true' });
+  const caption = element('p.heads-caption');
+  const frame = element('div.heads', canvas, grid);
+  const foot = element('div.heads-foot', caption);
   /** @type {Pictures} */
   let pictures = new Map();
   /** @type {ReturnType<typeof labelledHeads>} */
@@ -110,7 +106,7 @@ export function createHeads({ onChoose }) {
   say(null);
 
   return {
-    element: element('div', {}, frame, foot),
+    element: element('div', frame, foot),
     foot,
 
     /**
@@ -199,14 +195,10 @@ function step(from, event, cells) {
 /** @param {Row} row @param {Order} order */
 function headerOf({ title, help }, order) {
   if (order === 'layer')
-    return element(
-      'span',
-      { class: 'heads-label is-layer', role: 'rowheader', 'aria-label': help },
-      title,
-    );
+    return element('span.heads-label.is-layer', { role: 'rowheader', 'aria-label': help }, title);
   return element(
-    'span',
-    { class: 'heads-label is-group', role: 'rowheader', 'aria-label': help, title: help },
+    'span.heads-label.is-group',
+    { role: 'rowheader', 'aria-label': help, title: help },
     bareTitle({ title }),
   );
 }
@@ -219,9 +211,8 @@ function build(grid, rows, { order, isBare, nColumns }) {
   );
   const cells = rows.map(({ heads }) =>
     heads.map((head) =>
-      element('button', {
+      element('button.heads-cell', {
         type: 'button',
-        class: 'heads-cell',
         role: 'gridcell',
         tabindex: -1,
         'aria-label': spoken(head),
@@ -230,16 +221,11 @@ function build(grid, rows, { order, isBare, nColumns }) {
   );
   const lines = rows.map((line, row) =>
     element(
-      'div',
-      { class: 'heads-row', role: 'row' },
+      'div.heads-row',
+      { role: 'row' },
       headerOf(line, order),
-      ...cells[row].map((cell, column) =>
-        element(
-          'div',
-          { class: 'heads-item' },
-          cell,
-          ...(isBare ? [] : [nameOf(line.heads[column], order)]),
-        ),
+      cells[row].map((cell, column) =>
+        element('div.heads-item', cell, isBare ? [] : [nameOf(line.heads[column], order)]),
       ),
     ),
   );
@@ -254,13 +240,13 @@ function build(grid, rows, { order, isBare, nColumns }) {
 /** @param {LabelledHead[]} heads */
 function headline(heads) {
   return element(
-    'div',
-    { class: 'heads-row', role: 'row' },
-    element('span', { class: 'heads-label is-corner', role: 'presentation' }, ''),
-    ...heads.map(({ head }) =>
+    'div.heads-row',
+    { role: 'row' },
+    element('span.heads-label.is-corner', { role: 'presentation' }, ''),
+    heads.map(({ head }) =>
       element(
-        'span',
-        { class: 'heads-label is-head', role: 'columnheader', 'aria-label': `head ${head}` },
+        'span.heads-label.is-head',
+        { role: 'columnheader', 'aria-label': `head ${head}` },
         String(head),
       ),
     ),
@@ -291,7 +277,7 @@ function labelsOf(head) {
 function nameOf(labelled, order) {
   const { layer, head } = labelled;
   const words = order === 'label' ? `${layer}.${head}` : describeRole(labelled);
-  return element('span', { class: 'heads-name', 'aria-hidden': 'true' }, words);
+  return element('span.heads-name', { 'aria-hidden': 'true' }, words);
 }
 
 /**

@@ -42,7 +42,7 @@ export function createHeadsBlock({ onState, announce, onSight }) {
     },
   });
   const pairs = createHeadPairs(onState);
-  const patterns = element('div', { class: 'patterns' });
+  const patterns = element('div.patterns');
   const help = createHelp('Labels of heads');
   help.show([{ title: '', parts: labelsExplained() }]);
   const savePng = async () =>
@@ -56,16 +56,12 @@ export function createHeadsBlock({ onState, announce, onSight }) {
     class: 'heads-png',
     title: 'Save the maps of all heads as an image',
   });
-  const heading = element('h2', {});
+  const heading = element('h2');
   heads.foot.append(png);
   const block = element(
-    'section',
-    { class: 'heads-block', 'aria-label': 'All heads' },
-    element(
-      'div',
-      { class: 'heads-head' },
-      element('div', { class: 'heads-title' }, heading, help.element),
-    ),
+    'section.heads-block',
+    { 'aria-label': 'All heads' },
+    element('div.heads-head', element('div.heads-title', heading, help.element)),
     pairs.element,
     heads.element,
     patterns,
@@ -129,20 +125,17 @@ function areMapsOther({ what, which }) {
 function patternList(strongest, onState) {
   if (strongest.length === 0) return [];
   return [
-    element('h2', {}, 'Heads worth a look'),
+    element('h2', 'Heads worth a look'),
     element(
-      'p',
-      { class: 'patterns-note' },
+      'p.patterns-note',
       'The head with the highest score in this text, for each pattern of attention.',
     ),
     element(
       'ul',
-      {},
-      ...strongest.map((pattern) => {
+      strongest.map((pattern) => {
         const { title, layer, head, score } = pattern;
         return element(
           'li',
-          {},
           element(
             'button',
             {
@@ -150,9 +143,9 @@ function patternList(strongest, onState) {
               title: helpOf(pattern),
               onclick: () => onState({ layer, head, attention_which: 'head' }),
             },
-            element('span', { class: 'patterns-title' }, capitalised(title)),
-            element('span', { class: 'patterns-place' }, `layer ${layer}, head ${head}`),
-            element('span', { class: 'patterns-score' }, share(score, 2)),
+            element('span.patterns-title', capitalised(title)),
+            element('span.patterns-place', `layer ${layer}, head ${head}`),
+            element('span.patterns-score', share(score, 2)),
           ),
         );
       }),
@@ -174,8 +167,8 @@ function createHeadPairs(onState) {
   const from = element('select', { 'aria-label': 'From the token' });
   const to = element('select', { 'aria-label': 'To the token' });
   const none = button('No pair', () => onState({ key: null }), { class: 'button pair-none' });
-  const note = element('p', { class: 'patterns-note', 'aria-live': 'polite' });
-  const list = element('ul', {});
+  const note = element('p.patterns-note', { 'aria-live': 'polite' });
+  const list = element('ul');
   /** @type {{trace: Trace, place: Place, shift: number}|null} */
   let shown = null;
   let offered = '';
@@ -190,15 +183,13 @@ function createHeadPairs(onState) {
   to.addEventListener('change', choose);
 
   const details = element(
-    'details',
-    { class: 'patterns head-pairs' },
-    element('summary', {}, 'From one token to another: which heads?'),
+    'details.patterns.head-pairs',
+    element('summary', 'From one token to another: which heads?'),
     element(
-      'div',
-      { class: 'patterns head-pairs', role: 'group', 'aria-label': 'Heads by a pair of tokens' },
+      'div.patterns.head-pairs',
+      { role: 'group', 'aria-label': 'Heads by a pair of tokens' },
       element(
-        'div',
-        { class: 'pair-choice control' },
+        'div.pair-choice.control',
         'From (query, reads) ',
         from,
         ' to (key, is read) ',
@@ -260,7 +251,6 @@ function createHeadPairs(onState) {
           .map(({ layer, head, weight }) =>
             element(
               'li',
-              {},
               element(
                 'button',
                 {
@@ -268,9 +258,9 @@ function createHeadPairs(onState) {
                   'aria-pressed': String(layer === state.layer && head === state.head),
                   onclick: () => onState({ layer, head, attention_which: 'head' }),
                 },
-                element('span', { class: 'patterns-title' }, `Layer ${layer}, head ${head}`),
-                element('span', { class: 'patterns-place' }, labelAt(layer, head)),
-                element('span', { class: 'patterns-score' }, share(weight, 2)),
+                element('span.patterns-title', `Layer ${layer}, head ${head}`),
+                element('span.patterns-place', labelAt(layer, head)),
+                element('span.patterns-score', share(weight, 2)),
               ),
             ),
           ),

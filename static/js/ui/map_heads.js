@@ -59,8 +59,8 @@ export function shrunk({ data, offset, rows, columns, scale, isCausal }, side) {
  * @param {(trace: Trace, state: ViewState) => {layers: MapLayer[], name: string}|null} mapsOf null: they are not there yet, or not shown
  */
 export function createMapHeads({ onState, onSight, announce }, mapsOf) {
-  const body = element('div', { class: 'map-heads-body' });
-  const caption = element('p', { class: 'heads-caption' });
+  const body = element('div.map-heads-body');
+  const caption = element('p.heads-caption');
   const savePng = async () =>
     (await import('./picture.js')).savePicture(
       body,
@@ -73,11 +73,11 @@ export function createMapHeads({ onState, onSight, announce }, mapsOf) {
     title: 'Save the maps of all heads as an image',
   });
   const block = element(
-    'section',
-    { class: 'map-heads', 'aria-label': 'All heads', hidden: true },
-    element('h2', {}, 'All heads'),
+    'section.map-heads',
+    { 'aria-label': 'All heads', hidden: true },
+    element('h2', 'All heads'),
     body,
-    element('div', { class: 'heads-foot' }, caption, png),
+    element('div.heads-foot', caption, png),
   );
   /** @type {{groups: Group[], key: string}} */
   let drawn = { groups: [], key: '' };
@@ -168,14 +168,13 @@ function build(layers, width, chosen, paint) {
       ? element(
           'details',
           { open: members.some(({ layer }) => layer === chosen) },
-          element(
-            'summary',
-            {},
-            `Layers ${members[0].layer} to ${members[members.length - 1].layer}`,
-          ),
-          ...rows.map(({ line }) => line),
+          element('summary', `Layers ${members[0].layer} to ${members[members.length - 1].layer}`),
+          rows.map(({ line }) => line),
         )
-      : element('div', {}, ...rows.map(({ line }) => line));
+      : element(
+          'div',
+          rows.map(({ line }) => line),
+        );
     const group = { node, layers: rows };
     node.addEventListener('toggle', () => paint(group));
     groups.push(group);
@@ -198,15 +197,14 @@ function rowOf({ layer, maps }, side) {
     return { canvas, map, isDone: false };
   });
   const line = element(
-    'div',
-    { class: 'map-heads-row', role: 'group', 'aria-label': `Layer ${layer}` },
-    element('span', { class: 'map-heads-layer', 'aria-hidden': 'true' }, String(layer)),
-    ...cells.map(({ canvas }, head) =>
+    'div.map-heads-row',
+    { role: 'group', 'aria-label': `Layer ${layer}` },
+    element('span.map-heads-layer', { 'aria-hidden': 'true' }, String(layer)),
+    cells.map(({ canvas }, head) =>
       element(
-        'button',
+        'button.map-heads-cell',
         {
           type: 'button',
-          class: 'map-heads-cell',
           'data-layer': layer,
           'data-head': head,
           'aria-label': `Layer ${layer}, head ${head}`,

@@ -13,29 +13,22 @@ export function showCard(host, card) {
   const [[, kind], ...facts] = factsOf(card);
   host.replaceChildren(
     element(
-      'details',
-      { class: 'card-facts' },
-      element('summary', {}, `${modelName(card)}: ${kind}`),
+      'details.card-facts',
+      element('summary', `${modelName(card)}: ${kind}`),
       element(
-        'dl',
-        { class: 'facts' },
-        ...facts.flatMap(([name, value]) => [element('dt', {}, name), element('dd', {}, value)]),
+        'dl.facts',
+        facts.flatMap(([name, value]) => [element('dt', name), element('dd', value)]),
       ),
       element(
-        'p',
-        { class: 'card-link' },
+        'p.card-link',
         'Add a model of your own with ',
-        element('code', {}, ADD_COMMAND),
+        element('code', ADD_COMMAND),
         ' or ',
-        element('code', {}, 'headlight add ./folder'),
+        element('code', 'headlight add ./folder'),
         ', then reload this page.',
       ),
     ),
-    element(
-      'a',
-      { class: 'card-link', href: `/models/${encodeURIComponent(card.id)}/card` },
-      'Model card',
-    ),
+    element('a.card-link', { href: `/models/${encodeURIComponent(card.id)}/card` }, 'Model card'),
   );
 }
 

@@ -71,7 +71,7 @@ export function createFinding(host, { onState, announce }) {
       shown = wanted;
       const focused = focusIn(host);
       row.replaceChildren(
-        element('span', { class: 'next-label' }, label),
+        element('span.next-label', label),
         ...next.words.map((word) => wordOf(word, next, onState)),
         doorOf('why?', 'Why this word: every part of the model', next.chosen, onState),
       );
@@ -169,8 +169,8 @@ function wordOf({ id, text, probability, before }, { chosen, least }, onState) {
           'aria-label': `${name}: ${number}${isMoved ? `, before ${moved}` : ''}; show the probabilities of all tokens`,
           'data-focus': 'number',
         })
-      : element('span', { class: 'next-number' }, number),
-    isMoved ? element('s', { class: 'next-before', 'aria-hidden': 'true' }, moved) : null,
+      : element('span.next-number', number),
+    isMoved ? element('s.next-before', { 'aria-hidden': 'true' }, moved) : null,
   );
 }
 
@@ -197,7 +197,7 @@ function doorOf(label, title, chosen, onState) {
 function sentenceOf(chosen, causes, onState) {
   if (!chosen || causes.length === 0) return [];
   return [
-    element('span', { class: 'next-label' }, `“${guessInWords(chosen.text)}” because of`),
+    element('span.next-label', `“${guessInWords(chosen.text)}” because of`),
     ...causes.map(({ part, value, patch }, index) =>
       button('', () => onState(patch), {
         class: 'next-cause',
@@ -210,9 +210,9 @@ function sentenceOf(chosen, causes, onState) {
     if (cause)
       node.append(
         ...(cause.word
-          ? [element('b', {}, `“${cause.word}”`), ` (${cause.part})`]
+          ? [element('b', `“${cause.word}”`), ` (${cause.part})`]
           : [capitalised(cause.part)]),
-        element('span', { class: 'next-value' }, withSign(cause.value)),
+        element('span.next-value', withSign(cause.value)),
       );
     return node;
   });
@@ -243,7 +243,7 @@ function othersOf(trace, state, onState) {
   if (!headOff(trace, state)) return [];
   const shown = state.off_to ?? 'zero';
   return [
-    element('span', { class: 'next-label' }, ' or let it write '),
+    element('span.next-label', ' or let it write '),
     ...Object.entries(BASELINES)
       .filter(([id]) => id !== shown)
       .map(([id, { label, title }]) =>

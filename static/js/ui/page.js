@@ -156,13 +156,13 @@ export function createNotice(host, { onRetry, onOffer }) {
       if (told === said) return;
       told = said;
       host.replaceChildren(
-        element('p', { class: 'notice-title' }, lines[0]),
-        element('p', {}, lines[1]),
-        element('p', { class: 'notice-advice' }, lines[2]),
+        element('p.notice-title', lines[0]),
+        element('p', lines[1]),
+        element('p.notice-advice', lines[2]),
       );
       if (problem.elsewhere) {
         const { label, href } = problem.elsewhere;
-        host.append(element('a', { class: 'button', href }, label));
+        host.append(element('a.button', { href }, label));
       }
       if (isWorthRetrying(problem)) host.append(button('Try again', onRetry));
       for (const offer of [problem.offer, problem.further])

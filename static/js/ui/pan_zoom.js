@@ -77,7 +77,7 @@ function spread([first, second]) {
  * @param {{area: () => Area|null, onMoved: (patch: Patch) => void}} handlers
  */
 export function createPanZoom(plot, { area, onMoved }) {
-  const canvas = element('canvas', { class: 'plot-pan', 'aria-hidden': 'true' });
+  const canvas = element('canvas.plot-pan', { 'aria-hidden': 'true' });
   plot.append(canvas);
   /** @type {Pan|undefined} */
   let pan;
@@ -230,8 +230,8 @@ export function createZoom(plot, { area, onBox }) {
   const button = (label, name, onclick) =>
     element('button', { type: 'button', 'aria-label': name, title: name, onclick }, label);
   const buttons = element(
-    'div',
-    { class: 'plot-zoom', role: 'group', 'aria-label': 'Zoom' },
+    'div.plot-zoom',
+    { role: 'group', 'aria-label': 'Zoom' },
     button('+', 'Zoom in', () => moveTo(boxAfter(limits, box, CENTRE, CENTRE, 1 / STEP))),
     button('−', 'Zoom out', () => moveTo(boxAfter(limits, box, CENTRE, CENTRE, STEP))),
     button('Whole map', 'Whole map', () =>

@@ -28,13 +28,13 @@ export function createPanel(name, handlers) {
   let figure = null;
   /** @type {Pick<Subject, 'cards'|'help'|'redraw'>} */
   let around = { cards: [], help: '' };
-  const heading = element('h2', {});
-  const formula = element('div', { class: 'panel-formula', hidden: true });
-  const help = element('p', { class: 'panel-help', hidden: true });
-  const facts = element('dl', { class: 'panel-facts', hidden: true });
-  const actions = element('div', { class: 'panel-actions', hidden: true });
+  const heading = element('h2');
+  const formula = element('div.panel-formula', { hidden: true });
+  const help = element('p.panel-help', { hidden: true });
+  const facts = element('dl.panel-facts', { hidden: true });
+  const actions = element('div.panel-actions', { hidden: true });
   const controls = createControls(`${name}-drawing`, handlers.onState);
-  const notice = element('p', { class: 'panel-notice', hidden: true });
+  const notice = element('p.panel-notice', { hidden: true });
   const plot = createPlot(handlers);
   const table = createTable();
   const exports = createExports(
@@ -42,18 +42,17 @@ export function createPanel(name, handlers) {
       trace && figure && { trace, figure, plot, name: fileName(name, figure, trace), ...around },
     handlers.announce,
   );
-  const head = element('div', { class: 'panel-head' }, heading, exports.element);
-  const words = element('div', { class: 'panel-words' }, formula, help, facts);
+  const head = element('div.panel-head', heading, exports.element);
+  const words = element('div.panel-words', formula, help, facts);
   const body = element(
-    'div',
-    { class: 'panel-body' },
+    'div.panel-body',
     notice,
     plot.element,
     actions,
     controls.element,
     table.element,
   );
-  const panel = element('section', { class: 'panel' }, head, words, body);
+  const panel = element('section.panel', head, words, body);
   const parts = { formula, help, facts, actions, controls };
 
   /** @param {string} message @param {boolean} isFailure */
@@ -118,9 +117,7 @@ function surround(parts, { formula = [], help = '', facts = [], actions = [], ..
   parts.help.replaceChildren(...withSymbols(help));
   parts.help.hidden = help === '';
   parts.facts.replaceChildren(
-    ...facts.map(([term, value]) =>
-      element('div', {}, element('dt', {}, term), element('dd', {}, value)),
-    ),
+    ...facts.map(([term, value]) => element('div', element('dt', term), element('dd', value))),
   );
   parts.facts.hidden = facts.length === 0;
   parts.facts.setAttribute('aria-live', more.grid?.move ? 'polite' : 'off');
@@ -150,7 +147,7 @@ function showActions(host, offered, onState) {
     let shown = host.children[index];
     const fits = href ? shown?.getAttribute('href') === href : shown instanceof HTMLButtonElement;
     if (!shown || !fits) {
-      const fresh = href ? element('a', { href, class: 'button' }) : button('', () => {});
+      const fresh = href ? element('a.button', { href }) : button('', () => {});
       if (shown) shown.replaceWith(fresh);
       else host.append(fresh);
       shown = fresh;
@@ -167,11 +164,10 @@ function isDrawn(figure) {
 
 /** Create the numbers behind a drawing as a table, built when it is opened. */
 function createTable() {
-  const body = element('div', {});
+  const body = element('div');
   const details = element(
-    'details',
-    { class: 'table-block' },
-    element('summary', {}, 'The numbers as a table'),
+    'details.table-block',
+    element('summary', 'The numbers as a table'),
     body,
   );
   /** @type {Grid|null} */
@@ -232,7 +228,7 @@ const isSaved = () => document.body.classList.contains('is-saved');
  * @returns {{element: HTMLElement, quiet: () => void}} `quiet`: what was said last is of a drawing that is gone
  */
 function createExports(subject, announce) {
-  const said = element('span', { class: 'exports-said', 'aria-hidden': 'true' });
+  const said = element('span.exports-said', { 'aria-hidden': 'true' });
   let timer = 0;
   const quiet = () => {
     clearTimeout(timer);
@@ -267,8 +263,8 @@ function createExports(subject, announce) {
       item(label, help, (exports, of) => exports.saveAnswer(of, label)),
     );
   const bar = element(
-    'div',
-    { class: 'exports', role: 'group', 'aria-label': 'Export' },
+    'div.exports',
+    { role: 'group', 'aria-label': 'Export' },
     said,
     createMenu(
       'Save',
@@ -359,22 +355,21 @@ function createMenu(label, title, items, others = () => []) {
             act();
           },
         },
-        element('span', { class: 'menu-name' }, name),
-        element('span', { class: 'menu-help' }, help),
+        element('span.menu-name', name),
+        element('span.menu-help', help),
       ),
     );
   const entries = items.map(entryOf);
   let buttons = entries.map((entry) => entry.querySelector('button'));
   const list = element(
-    'ul',
-    { class: 'menu-list', role: 'menu', id, 'aria-label': title, hidden: true },
-    ...entries,
+    'ul.menu-list',
+    { role: 'menu', id, 'aria-label': title, hidden: true },
+    entries,
   );
   const button = element(
-    'button',
+    'button.menu-button',
     {
       type: 'button',
-      class: 'menu-button',
       title,
       'aria-haspopup': 'menu',
       'aria-expanded': 'false',
@@ -382,7 +377,7 @@ function createMenu(label, title, items, others = () => []) {
     },
     label,
   );
-  const host = element('div', { class: 'menu' }, button, list);
+  const host = element('div.menu', button, list);
 
   /** @param {Event} event */
   const leave = ({ target }) => {

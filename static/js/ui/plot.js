@@ -38,20 +38,16 @@ let count = 0;
  */
 export function createPlot({ onCell, onChoose, onGoingOn = () => {} }) {
   count += 1;
-  const hint = element('p', { class: 'plot-hint', id: `plot-hint-${count}` });
-  const note = element('p', { class: 'plot-note' });
+  const hint = element('p.plot-hint', { id: `plot-hint-${count}` });
+  const note = element('p.plot-note');
   /** @type {PlotlyElement} */
-  const drawing = element(
-    'div',
-    { class: 'plot-drawing' },
-    element('p', { class: 'plot-waiting' }, 'Drawing…'),
-  );
+  const drawing = element('div.plot-drawing', element('p.plot-waiting', 'Drawing…'));
   const marks = createMarks();
   const plot = element(
-    'div',
-    { class: 'plot', role: 'application', tabindex: 0, 'aria-describedby': hint.id },
+    'div.plot',
+    { role: 'application', tabindex: 0, 'aria-describedby': hint.id },
     drawing,
-    ...marks.elements,
+    marks.elements,
   );
   /** @type {DrawnFigure|null} */
   let figure = null;
@@ -115,7 +111,7 @@ export function createPlot({ onCell, onChoose, onGoingOn = () => {} }) {
   });
 
   return {
-    element: element('div', {}, plot, element('div', { class: 'plot-words' }, hint, note)),
+    element: element('div', plot, element('div.plot-words', hint, note)),
 
     /** @param {DrawnFigure} wanted @returns {Promise<void>} */
     async draw(wanted) {

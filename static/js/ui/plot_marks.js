@@ -15,7 +15,7 @@ export function createMarks() {
   const marks = Object.fromEntries(
     MARKS.map((name) => [name, element('div', { class: `plot-mark is-${name}` })]),
   );
-  const tip = element('div', { class: 'tip', 'aria-hidden': 'true' });
+  const tip = element('div.tip', { 'aria-hidden': 'true' });
 
   return {
     elements: [highlight.element, ...Object.values(marks), tip],
@@ -67,7 +67,7 @@ function showTip(tip, lines, box) {
   if (!lines || !box) return;
   const plot = /** @type {HTMLElement} */ (tip.parentElement);
   const [what, much] = lines;
-  tip.replaceChildren(what, element('strong', {}, much));
+  tip.replaceChildren(what, element('strong', much));
   const gap = 10;
   const fitsRight = box.left + box.width + gap + tip.offsetWidth < plot.clientWidth;
   const left = fitsRight

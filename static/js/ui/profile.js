@@ -28,15 +28,15 @@ export function createProfile({ announce }, onMeasured = () => window.location.r
   let model = '';
   /** @type {AbortController|null} */
   let going = null;
-  const why = element('p', {});
-  const said = element('p', { class: 'share-said', role: 'status' });
+  const why = element('p');
+  const said = element('p.share-said', { role: 'status' });
   const bar = element('progress', { 'aria-label': 'Measuring the heads', max: 1, value: 0 });
   const begins = button('Measure its heads', measure, { class: 'button is-primary' });
   const cancels = button('Cancel', () => going?.abort());
-  const line = element('div', { class: 'share-line' }, bar, cancels);
+  const line = element('div.share-line', bar, cancels);
   const part = element(
-    'section',
-    { class: 'profile', 'aria-label': 'Measure the heads' },
+    'section.profile',
+    { 'aria-label': 'Measure the heads' },
     why,
     begins,
     line,

@@ -19,20 +19,15 @@ const COLOURED = 0.98;
 
 /** @param {HTMLElement} results whose place it takes */
 export function createReading(results) {
-  const heading = element('h2', {});
-  const large = element('canvas', { class: 'reading-large', 'aria-hidden': 'true' });
-  const caption = element('p', { class: 'heads-caption' });
-  const rows = element('div', { class: 'reading-heads' });
+  const heading = element('h2');
+  const large = element('canvas.reading-large', { 'aria-hidden': 'true' });
+  const caption = element('p.heads-caption');
+  const rows = element('div.reading-heads');
   const section = element(
-    'section',
-    { class: 'reading', 'aria-label': 'Reading', hidden: true },
+    'section.reading',
+    { 'aria-label': 'Reading', hidden: true },
     heading,
-    element(
-      'div',
-      { class: 'reading-maps', hidden: true },
-      element('div', {}, large, caption),
-      rows,
-    ),
+    element('div.reading-maps', { hidden: true }, element('div', large, caption), rows),
   );
   const maps = /** @type {HTMLElement} */ (section.lastElementChild);
   results.before(section);
@@ -49,7 +44,7 @@ export function createReading(results) {
     if (!canvases.has(attention)) addRow(attention);
     const line = canvases.get(attention) ?? [];
     while (line.length <= head) {
-      const canvas = element('canvas', { class: 'reading-head', 'aria-hidden': 'true' });
+      const canvas = element('canvas.reading-head', { 'aria-hidden': 'true' });
       line.push(canvas);
       rows.lastElementChild?.append(canvas);
     }
@@ -62,8 +57,8 @@ export function createReading(results) {
 
   /** @param {string} attention */
   function addRow(attention) {
-    const layer = element('span', { class: 'map-heads-layer' }, attention.match(/\d+/)?.[0] ?? '');
-    rows.append(element('div', { class: 'reading-row' }, layer));
+    const layer = element('span.map-heads-layer', attention.match(/\d+/)?.[0] ?? '');
+    rows.append(element('div.reading-row', layer));
     canvases.set(attention, []);
   }
 

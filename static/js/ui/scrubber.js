@@ -13,8 +13,8 @@ export function createScrubber(id, onFrame) {
   const slider = element('input', { type: 'range', min: 0, max: 0, step: 1, id: `${id}-frame` });
   const label = element('output', { for: `${id}-frame` });
   const play = button('Play', () => (playing === 0 ? start() : rest()));
-  const name = element('label', { class: 'unseen', for: `${id}-frame` }, 'Step that is shown');
-  const host = element('div', { class: 'scrubber', hidden: true }, play, name, slider, label);
+  const name = element('label.unseen', { for: `${id}-frame` }, 'Step that is shown');
+  const host = element('div.scrubber', { hidden: true }, play, name, slider, label);
   let playing = 0;
   /** @param {number} at */
   const frameAt = (at) => (at >= Number(slider.max) ? null : at);

@@ -367,10 +367,10 @@ function outlined(tokens, nodes) {
 function outline(whole, ...nodes) {
   const shown = visible(whole);
   return element(
-    'span',
-    { class: 'character', role: 'group', 'aria-label': `Bytes of ${shown}` },
-    element('bdi', { class: 'character-whole', 'aria-hidden': 'true' }, ...pieces(shown)),
-    ...nodes,
+    'span.character',
+    { role: 'group', 'aria-label': `Bytes of ${shown}` },
+    element('bdi.character-whole', { 'aria-hidden': 'true' }, pieces(shown)),
+    nodes,
   );
 }
 
@@ -383,7 +383,7 @@ function chip(token, index) {
     'aria-label': spoken(token, index),
     title: titleOf(token, index),
   });
-  node.append(element('bdi', {}, ...pieces(textOf(token))));
+  node.append(element('bdi', pieces(textOf(token))));
   return node;
 }
 
@@ -397,9 +397,7 @@ function pieces(text) {
   return text
     .split(/([·↵⇥⍽◌]+|‹[^›]*›)/)
     .filter(Boolean)
-    .map((part) =>
-      /^([·↵⇥⍽◌]+|‹.*›)$/.test(part) ? element('span', { class: 'blank' }, part) : part,
-    );
+    .map((part) => (/^([·↵⇥⍽◌]+|‹.*›)$/.test(part) ? element('span.blank', part) : part));
 }
 
 /** @param {Token} token @param {number} index */

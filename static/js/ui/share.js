@@ -32,14 +32,13 @@ export function createShare(subject, announce) {
   const link = createLinkPart(announce);
   const file = createFilePart(subject, announce);
   const dialog = element(
-    'dialog',
-    { class: 'keys share', 'aria-labelledby': 'share-title' },
+    'dialog.keys.share',
+    { 'aria-labelledby': 'share-title' },
     element('h2', { id: 'share-title' }, 'Share'),
-    ...(isOffline ? [element('p', { class: 'share-why' }, OFFLINE)] : [link.element, file.element]),
+    isOffline ? [element('p.share-why', OFFLINE)] : [link.element, file.element],
     element(
-      'div',
-      { class: 'queue-actions' },
-      element('span', { class: 'queue-gap' }),
+      'div.queue-actions',
+      element('span.queue-gap'),
       button('Close', () => dialog.close()),
     ),
   );
@@ -60,13 +59,12 @@ function createLinkPart(announce) {
   let limits = null;
   /** @type {{hash: string, link: Promise<Link>}|null} */
   let made = null;
-  const why = element('p', { class: 'share-why' });
-  const here = element('p', { class: 'share-why' }, ONLY_HERE);
+  const why = element('p.share-why');
+  const here = element('p.share-why', ONLY_HERE);
   here.hidden = !isLoopback(location.hostname);
-  const said = element('p', { class: 'share-said', role: 'status' });
-  const address = element('input', {
+  const said = element('p.share-said', { role: 'status' });
+  const address = element('input.share-address', {
     type: 'text',
-    class: 'share-address',
     readonly: true,
     'aria-label': 'Link to this view',
     onfocus: () => address.select(),
@@ -160,12 +158,11 @@ function createLinkPart(announce) {
   return {
     begin,
     element: element(
-      'section',
-      { class: 'share-part' },
-      element('h3', {}, 'Link'),
+      'section.share-part',
+      element('h3', 'Link'),
       why,
       here,
-      element('div', { class: 'share-line' }, copies, shows),
+      element('div.share-line', copies, shows),
       address,
       said,
     ),
@@ -204,9 +201,8 @@ function dayOf(date) {
 function showToHall({ address }, picture) {
   const url = URL.createObjectURL(picture);
   const dialog = element(
-    'dialog',
+    'dialog.share-hall',
     {
-      class: 'share-hall',
       'aria-label': 'QR code of the link',
       onclose: () => {
         URL.revokeObjectURL(url);
@@ -214,7 +210,7 @@ function showToHall({ address }, picture) {
       },
     },
     element('img', { src: url, alt: `QR code of ${address}` }),
-    element('p', {}, address),
+    element('p', address),
     button('Close', () => dialog.close()),
   );
   document.body.append(dialog);
@@ -231,11 +227,11 @@ function createFilePart(subject, announce) {
   /** @type {AbortController|null} */
   let going = null;
   const bar = element('progress', { 'aria-label': 'Making the page', max: 1 });
-  const said = element('p', { class: 'share-said', role: 'status' });
-  const elapsed = element('span', { class: 'share-said', 'aria-hidden': 'true' });
+  const said = element('p.share-said', { role: 'status' });
+  const elapsed = element('span.share-said', { 'aria-hidden': 'true' });
   const saves = button('Save page', save);
   const cancels = button('Cancel', () => going?.abort());
-  const line = element('div', { class: 'share-line' }, bar, elapsed, cancels);
+  const line = element('div.share-line', bar, elapsed, cancels);
   line.hidden = true;
 
   /** @param {number|null} share null: not known */
@@ -278,15 +274,13 @@ function createFilePart(subject, announce) {
 
   return {
     element: element(
-      'section',
-      { class: 'share-part' },
-      element('h3', {}, 'One file'),
+      'section.share-part',
+      element('h3', 'One file'),
       element(
-        'p',
-        { class: 'share-why' },
+        'p.share-why',
         'Every view of this text, in one file that opens without a server; of a long text, its Overview.',
       ),
-      element('div', { class: 'share-line' }, saves),
+      element('div.share-line', saves),
       line,
       said,
     ),
@@ -299,9 +293,9 @@ function createFilePart(subject, announce) {
  */
 export function tellLost(why) {
   const notice = element(
-    'div',
-    { class: 'notice', role: 'status' },
-    element('p', {}, `${why} An example is shown instead.`),
+    'div.notice',
+    { role: 'status' },
+    element('p', `${why} An example is shown instead.`),
     button('Close', () => notice.remove()),
   );
   document.getElementById('notice')?.before(notice);

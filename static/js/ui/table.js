@@ -30,8 +30,7 @@ export function createPages(host) {
       show(grid);
     };
     return element(
-      'p',
-      { class: 'table-pages' },
+      'p.table-pages',
       button('Previous rows', turn(-1), { disabled: page === 0 }),
       `Page ${page + 1} of ${pages}`,
       button('Next rows', turn(1), { disabled: page === pages - 1 }),
@@ -51,35 +50,31 @@ function tableOf(grid, first, count) {
     grid.columnTitle ? `${grid.rowTitle} \\ ${grid.columnTitle}` : grid.rowTitle,
   );
   return element(
-    'div',
-    { class: 'table-scroll', tabindex: 0, role: 'region', 'aria-label': `Table: ${grid.quantity}` },
+    'div.table-scroll',
+    { tabindex: 0, role: 'region', 'aria-label': `Table: ${grid.quantity}` },
     element(
       'table',
-      {},
-      element('caption', {}, captionOf(grid)),
+      element('caption', captionOf(grid)),
       element(
         'thead',
-        {},
         element(
           'tr',
-          {},
           corner,
-          ...(grid.ofRows ?? []).map(({ label }) => header(label, 'col', false)),
-          ...columns.map((column) =>
+          (grid.ofRows ?? []).map(({ label }) => header(label, 'col', false)),
+          columns.map((column) =>
             header(grid.columnLabels[column], 'col', grid.chosen?.column === column),
           ),
         ),
       ),
       element(
         'tbody',
-        {},
-        ...rows.map((row) =>
+        rows.map((row) =>
           element(
             'tr',
             { class: grid.chosen?.row === row ? 'is-chosen' : null },
             header(grid.rowLabels[row], 'row', false),
-            ...(grid.ofRows ?? []).map(({ value, format }) => ofRow(value(row), format)),
-            ...columns.map((column) => cellOf(grid, row, column)),
+            (grid.ofRows ?? []).map(({ value, format }) => ofRow(value(row), format)),
+            columns.map((column) => cellOf(grid, row, column)),
           ),
         ),
       ),
@@ -96,7 +91,7 @@ function captionOf({ quantity, chosenWeight, writtenNote }) {
 
 /** @param {string} label @param {string} scope @param {boolean} isChosen */
 function header(label, scope, isChosen) {
-  return element('th', { scope, class: isChosen ? 'is-chosen' : null }, element('bdi', {}, label));
+  return element('th', { scope, class: isChosen ? 'is-chosen' : null }, element('bdi', label));
 }
 
 /**
@@ -107,7 +102,7 @@ function header(label, scope, isChosen) {
 function ofRow(value, format) {
   return Number.isNaN(value)
     ? element('td', { 'aria-label': 'empty' }, '')
-    : element('td', {}, format(value));
+    : element('td', format(value));
 }
 
 /** @param {Grid} grid @param {number} row @param {number} column */
@@ -116,6 +111,6 @@ function cellOf(grid, row, column) {
   if (Number.isNaN(value)) return element('td', { 'aria-label': 'empty' }, '');
   const weight = grid.chosenWeight?.(row, column);
   if (weight === undefined)
-    return element('td', {}, element('bdi', {}, grid.written?.(row, column) ?? grid.format(value)));
-  return element('td', { class: 'is-marked' }, `${grid.format(value)} ✓ ${grid.format(weight)}`);
+    return element('td', element('bdi', grid.written?.(row, column) ?? grid.format(value)));
+  return element('td.is-marked', `${grid.format(value)} ✓ ${grid.format(weight)}`);
 }

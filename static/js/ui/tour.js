@@ -16,24 +16,18 @@ const COVER = '#sentence';
 export function createTour(starter, stops, { onView }) {
   const title = element('h2', { id: 'tour-title', tabindex: -1 });
   const text = element('p', { id: 'tour-text' });
-  const progress = element('span', { class: 'tour-progress' });
+  const progress = element('span.tour-progress');
   const back = button('Back', () => walk(-1));
   const next = button('', () => walk(1), { class: 'button is-next' });
   const leaving = button('Leave', leave, { class: 'tour-leave' });
   const card = element(
-    'section',
-    {
-      class: 'tour',
-      role: 'dialog',
-      'aria-labelledby': title.id,
-      'aria-describedby': text.id,
-      hidden: true,
-    },
+    'section.tour',
+    { role: 'dialog', 'aria-labelledby': title.id, 'aria-describedby': text.id, hidden: true },
     title,
     text,
-    element('div', { class: 'tour-foot' }, progress, leaving, back, next),
+    element('div.tour-foot', progress, leaving, back, next),
   );
-  const ring = element('div', { class: 'tour-ring', 'aria-hidden': 'true', hidden: true });
+  const ring = element('div.tour-ring', { 'aria-hidden': 'true', hidden: true });
   const watcher = new ResizeObserver(place);
   let at = -1;
   /** @type {Element|null} */

@@ -37,7 +37,7 @@ const ONE_PANEL = () => [{ id: '', state: {} }];
  * @param {Handlers} handlers
  */
 export function createViewSection(entry, handlers) {
-  const stage = element('div', { class: 'panels' });
+  const stage = element('div.panels');
   const words = createWords(entry);
   const places = createPlaces(`where-${entry.id}`, (where) =>
     handlers.onState({ where, layer: null, head: null, key: null }),
@@ -49,9 +49,9 @@ export function createViewSection(entry, handlers) {
     stage,
   );
   const section = element(
-    'section',
-    { class: 'view', id: `view-${entry.id}`, 'aria-labelledby': words.heading.id, hidden: true },
-    element('div', { class: 'lead' }, words.heading, places.element, controls.element),
+    'section.view',
+    { id: `view-${entry.id}`, 'aria-labelledby': words.heading.id, hidden: true },
+    element('div.lead', words.heading, places.element, controls.element),
     words.answer,
     body,
     words.how,
@@ -186,7 +186,7 @@ function createPanels(stage, entry, handlers) {
     console.warn(error);
     const message = `The view “${entry.title}” failed: ${messageOf(error)}`;
     if (part) part.fail(message);
-    else stage.replaceChildren(element('p', { class: 'panel-notice is-failure' }, message));
+    else stage.replaceChildren(element('p.panel-notice.is-failure', message));
   }
 
   /** @param {Panel|null} part @param {() => void} act */
@@ -205,7 +205,7 @@ function createPanels(stage, entry, handlers) {
     /** @param {string} reason */
     lacks(reason) {
       replace();
-      stage.append(element('p', { class: 'panel-notice' }, reason));
+      stage.append(element('p.panel-notice', reason));
     },
 
     /**
@@ -249,16 +249,16 @@ function createPanels(stage, entry, handlers) {
  * @param {Entry} entry
  */
 function createWords({ id, title }) {
-  const heading = element('h2', { class: 'view-title', id: `title-${id}`, tabindex: -1 }, title);
-  const answer = element('div', { class: 'answer', hidden: true });
-  const help = element('p', { class: 'help' });
+  const heading = element('h2.view-title', { id: `title-${id}`, tabindex: -1 }, title);
+  const answer = element('div.answer', { hidden: true });
+  const help = element('p.help');
   const terms = createTerms();
   let told = '';
 
   return {
     heading,
     answer,
-    how: element('div', { class: 'how' }, help, terms.element),
+    how: element('div.how', help, terms.element),
     help: () => help.textContent ?? '',
 
     /** @param {View} view @param {Trace} trace @param {ViewState} state */
@@ -272,8 +272,8 @@ function createWords({ id, title }) {
       const [headline, ...sentences] = said.answer ?? [];
       answer.hidden = headline === undefined;
       answer.replaceChildren(
-        element('p', { class: 'answer-headline' }, headline ?? ''),
-        ...(sentences.length > 0 ? [element('p', {}, sentences.join(' '))] : []),
+        element('p.answer-headline', headline ?? ''),
+        ...(sentences.length > 0 ? [element('p', sentences.join(' '))] : []),
       );
       terms.show(said.terms);
     },
@@ -305,11 +305,11 @@ function classOf(arrangement) {
  * @param {(id: string) => void} onChoose
  */
 function createPlaces(name, onChoose) {
-  const radios = element('div', { class: 'segmented' });
+  const radios = element('div.segmented');
   const control = element(
-    'fieldset',
-    { class: 'where', hidden: true },
-    element('legend', { class: 'unseen' }, 'Where in the model'),
+    'fieldset.where',
+    { hidden: true },
+    element('legend.unseen', 'Where in the model'),
     element('span', { 'aria-hidden': 'true' }, 'Where'),
     radios,
   );
@@ -406,13 +406,8 @@ function formulaOf(word) {
 
 function createTerms() {
   const narrow = matchMedia('(max-width: 40rem)');
-  const list = element('dl', { class: 'terms' });
-  const details = element(
-    'details',
-    { class: 'terms-block' },
-    element('summary', {}, 'Terms'),
-    list,
-  );
+  const list = element('dl.terms');
+  const details = element('details.terms-block', element('summary', 'Terms'), list);
   const fold = () => {
     details.open = !narrow.matches;
   };
@@ -429,9 +424,8 @@ function createTerms() {
         ...Object.entries(terms).map(([word, meaning]) =>
           element(
             'div',
-            {},
             element('dt', { class: `is-${word.replace(/\W/g, '-')}` }, word),
-            element('dd', {}, meaning, ...formulaOf(word)),
+            element('dd', meaning, formulaOf(word)),
           ),
         ),
       );

@@ -58,12 +58,8 @@ const HEIGHTS = { least: 380, most: 700 };
 export function createModelMap(host, caption, { onChoose }) {
   const drawing = document.createElementNS(SVG, 'svg');
   drawing.setAttribute('aria-hidden', 'true');
-  const body = element('div', {
-    class: 'map-parts',
-    role: 'toolbar',
-    'aria-label': 'Map of the model',
-  });
-  const frame = element('div', { class: 'map-body' });
+  const body = element('div.map-parts', { role: 'toolbar', 'aria-label': 'Map of the model' });
+  const frame = element('div.map-body');
   frame.append(drawing, body);
   const key = createKey();
   host.before(key.element);
@@ -210,9 +206,9 @@ function withPrediction(trace, { answers }) {
 
 /** Create the key above the map: what its colours show, from least to most. */
 function createKey() {
-  const words = element('span', {});
-  const ramp = element('span', { class: 'map-ramp', 'aria-hidden': 'true' });
-  const key = element('p', { class: 'map-key' }, words, ramp);
+  const words = element('span');
+  const ramp = element('span.map-ramp', { 'aria-hidden': 'true' });
+  const key = element('p.map-key', words, ramp);
 
   return {
     element: key,
@@ -259,7 +255,7 @@ function nodeOf({ part, x, y, width, height }, { viewsOf }) {
     views.length > 0
       ? element('button', { type: 'button', tabindex: -1, ...attributes })
       : element('span', attributes);
-  node.append(element('span', { class: 'map-label' }), ' ', element('span', { class: 'map-note' }));
+  node.append(element('span.map-label'), ' ', element('span.map-note'));
   const { style } = node;
   [style.left, style.top, style.width, style.height] = [x, y, width, height].map(
     (pixels) => `${pixels}px`,
