@@ -147,10 +147,6 @@ _WORDS = {
     ).items()
 }
 _STOP_WORDS, _COMPOUNDS = _WORDS["frequent"], _WORDS["compounds"]
-_SMALL_WORDS = (
-    "are were this from or by my me we if then there what when up out them no who will would do "
-    "did into could your their its an like just now down how than which has been more about"
-)
 _SMALL_WORDS = {word for word in _STOP_WORDS if len(word) > 1} | _WORDS["small"]
 
 

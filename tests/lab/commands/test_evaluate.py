@@ -13,10 +13,10 @@ from headlight.lab.evaluation.figures import sample_figures
 from headlight.lab.evaluation.word_alignment import read_gold
 from headlight.model.checkpoint.card import ModelCard, read_card, write_card
 from headlight.model.checkpoint.loading import ZOO, load, save
-from headlight.model.config import ExpertsConfig, TransformerConfig
 from headlight.model.profiles.folder import ENGLISH_FRENCH
 from headlight.model.tokenizer import train_tokenizer
 from headlight.model.transformer import Transformer
+from tests.lab.training import conftest as training
 
 CARD = Path("out/CARD.md")
 MADE = ModelCard(
@@ -26,14 +26,8 @@ MADE = ModelCard(
     metrics={"bits_per_byte": 1.5, "tokens": 7},
     prose="# Mine\n\nFor tests.",
 )
-SMALL = TransformerConfig(
-    n_layers=1,
-    n_heads=2,
-    d_model=16,
-    d_ff=24,
-    vocab_size=300,
-    max_tokens=24,
-    moe=ExpertsConfig(n_experts=4, top_k=2, layers=(0,)),
+SMALL = replace(
+    training.SMALL, n_layers=1, dropout=0.0, moe=replace(training.SMALL.moe, layers=(0,))
 )
 
 

@@ -24,20 +24,12 @@ from headlight.lab.training.preference import Comparison
 from headlight.lab.training.recipes.stories import Stage, StoriesConfig
 from headlight.model.checkpoint.card import read_card, write_card
 from headlight.model.checkpoint.loading import load
-from headlight.model.config import ExpertsConfig, TransformerConfig
+from tests.lab.commands.test_evaluate import SMALL as SMALL_MODEL
 from tests.lab.commands.test_evaluate import assert_fails
 
 SMALL = replace(
     run.RECIPES["stories"],
-    model=TransformerConfig(
-        n_layers=1,
-        n_heads=2,
-        d_model=16,
-        d_ff=24,
-        vocab_size=300,
-        max_tokens=24,
-        moe=ExpertsConfig(n_experts=4, top_k=2, layers=(0,)),
-    ),
+    model=SMALL_MODEL,
     rows=StoriesConfig(
         stages=(
             Stage(1, tokens=16, drawn_by_frequency=4),

@@ -7,7 +7,7 @@ from headlight.lab.training.batches import Batch, generator_of
 from headlight.lab.training.config import LoopConfig
 from headlight.lab.training.loop import Loop
 from headlight.lab.training.recipes.stories import Stage, StoriesConfig
-from headlight.lab.training.run import Run, resume
+from headlight.lab.training.run import Run, make_run, resume, start
 from headlight.model.config import ExpertsConfig, TransformerConfig
 from headlight.model.transformer import Transformer
 
@@ -46,6 +46,17 @@ def make_loop(tmp_path):
         model = Transformer(model_config)
         loop_config = LoopConfig(**{"steps": 8, "warmup": 2, **config})
         return Loop(model, Counting(), loop_config, tmp_path / name, precision)
+
+    return make
+
+
+@pytest.fixture
+def begin(tmp_path):
+    """Return a loop of a recipe: ``begin("reward", [path], "out", {}, begun_from=folder)``."""
+
+    def make(recipe, files, name, settings, **models):
+        asked = make_run(recipe, files, settings=settings, precision="float32", **models)
+        return start(asked, tmp_path / name, device="cpu")
 
     return make
 

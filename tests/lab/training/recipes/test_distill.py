@@ -25,20 +25,11 @@ def teacher(tmp_path, run):
 
 
 @pytest.fixture
-def make_student(tmp_path, corpus, teacher):
+def make_student(begin, corpus, teacher):
     """Return a student's loop: ``make_student("out", **{"loop.teacher_weight": 0.0})``."""
-
-    def make(name="student", **settings):
-        asked = make_run(
-            "distill",
-            [corpus],
-            settings={**SETTINGS, **settings},
-            precision="float32",
-            teacher=teacher,
-        )
-        return start(asked, tmp_path / name, device="cpu")
-
-    return make
+    return lambda name="student", **changes: begin(
+        "distill", [corpus], name, {**SETTINGS, **changes}, teacher=teacher
+    )
 
 
 def losses(loop):

@@ -7,9 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from headlight.lab.training.recipes.dpo import dpo_losses, text_log_probs
-from headlight.lab.training.run import make_run, resume, start
-from headlight.model.checkpoint.loading import load
-from tests.lab.training.conftest import stop_at
+from tests.lab.training.conftest import require_equal_when_resumed
 
 SETTINGS = {
     "rows.count": 8,
@@ -28,15 +26,10 @@ def comparisons(tmp_path):
     return path
 
 
-def make_loop(folder, comparisons, out, **settings):
-    asked = make_run(
-        "dpo",
-        [comparisons],
-        settings={**SETTINGS, **settings},
-        precision="float32",
-        begun_from=folder,
-    )
-    return start(asked, out, device="cpu")
+@pytest.fixture
+def make_loop(begin, comparisons, make_folder):
+    folder = make_folder()
+    return lambda name: begin("dpo", [comparisons], name, SETTINGS, begun_from=folder)
 
 
 def test_the_loss_is_the_logistic_loss_of_the_ratios():
@@ -55,15 +48,14 @@ def test_padding_has_no_probability():
     torch.testing.assert_close(text_log_probs(logits, targets), expected)
 
 
-def test_it_begins_at_the_reference_and_learns_to_prefer(make_folder, comparisons, tmp_path):
-    folder = make_folder()
-    loop = make_loop(folder, comparisons, tmp_path / "mine")
+def test_it_begins_at_the_reference_and_learns_to_prefer(make_loop):
+    loop = make_loop("mine")
     assert loop.batches.trained[0][1].shape == (2,)
     torch.testing.assert_close(torch.tensor(loop.validate()), torch.tensor(2.0).log())
     assert loop.run()
     assert loop.validate() < 0.5
     texts = loop.batches.validation()[0]
-    before = load(folder).model
+    before = loop.batches.reference
     ratios = []
     for model in (loop.model.eval(), before):
         with torch.inference_mode():
@@ -73,19 +65,11 @@ def test_it_begins_at_the_reference_and_learns_to_prefer(make_folder, comparison
     assert (gained[:, 0] > gained[:, 1]).all()
 
 
-def test_the_prompt_cancels(make_folder, comparisons, tmp_path):
-    loop = make_loop(make_folder(), comparisons, tmp_path / "mine")
+def test_the_prompt_cancels(make_loop):
+    loop = make_loop("mine")
     batch = loop.batches.batch(0)
     assert (batch.ids[:, 0, :3] == batch.ids[:, 1, :3]).all()
 
 
-def test_a_resumed_run_ends_with_the_same_weights(make_folder, comparisons, tmp_path):
-    folder = make_folder()
-    whole = make_loop(folder, comparisons, tmp_path / "whole")
-    whole.run()
-    stopped = make_loop(folder, comparisons, tmp_path / "stopped")
-    stop_at(3, stopped)
-    resumed = resume(tmp_path / "stopped", device="cpu")
-    resumed.run()
-    for name, tensor in whole.model.weights().items():
-        assert torch.equal(tensor, resumed.model.weights()[name]), name
+def test_a_resumed_run_ends_with_the_same_weights(make_loop):
+    require_equal_when_resumed(make_loop("whole"), make_loop("stopped"))

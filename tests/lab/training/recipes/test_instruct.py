@@ -14,7 +14,7 @@ from headlight.lab.training.instructions import (
     read_instructions,
     write_instructions,
 )
-from headlight.lab.training.run import finish, make_run, start
+from headlight.lab.training.run import finish
 from headlight.model.checkpoint.card import ModelCard
 from headlight.model.checkpoint.loading import load
 from headlight.model.corpus import CorpusError
@@ -26,18 +26,12 @@ SETTINGS = {
 
 
 @pytest.fixture
-def make_loop(make_folder, tmp_path):
-    def make(instructions, **settings):
+def make_loop(begin, make_folder, tmp_path):
+    def make(instructions, **changes):
         path = tmp_path / "answers.jsonl"
         write_instructions(path, instructions)
-        asked = make_run(
-            "instruct",
-            [path],
-            settings={**SETTINGS, **settings},
-            precision="float32",
-            begun_from=make_folder(),
-        )
-        return start(asked, tmp_path / "mine", device="cpu")
+        settings = {**SETTINGS, **changes}
+        return begin("instruct", [path], "mine", settings, begun_from=make_folder())
 
     return make
 

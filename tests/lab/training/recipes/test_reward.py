@@ -10,10 +10,11 @@ from headlight.lab.training.batches import Material
 from headlight.lab.training.examples import ExamplesConfig, divide
 from headlight.lab.training.preference import Comparison
 from headlight.lab.training.recipes.reward import RECIPE
-from headlight.lab.training.run import finish, make_run, resume, start
+from headlight.lab.training.run import finish
 from headlight.model.checkpoint.card import ModelCard
 from headlight.model.checkpoint.loading import load
 from headlight.model.corpus import CorpusError
+from tests.lab.training.conftest import require_equal_when_resumed
 
 SETTINGS = {
     "rows.count": 8,
@@ -38,20 +39,20 @@ def comparisons(tmp_path):
     return path
 
 
-def make_loop(folder, comparisons, out, **settings):
-    asked = make_run(
-        "reward",
-        [comparisons],
-        settings={**SETTINGS, **settings},
-        precision="float32",
-        begun_from=folder,
+@pytest.fixture
+def folder(make_folder):
+    return make_folder()
+
+
+@pytest.fixture
+def make_loop(begin, comparisons, folder):
+    return lambda name, **changes: begin(
+        "reward", [comparisons], name, {**SETTINGS, **changes}, begun_from=folder
     )
-    return start(asked, out, device="cpu")
 
 
-def test_it_begins_from_a_language_model_and_learns_to_prefer(make_folder, comparisons, tmp_path):
-    folder = make_folder()
-    loop = make_loop(folder, comparisons, tmp_path / "mine")
+def test_it_begins_from_a_language_model_and_learns_to_prefer(make_loop, folder):
+    loop = make_loop("mine")
     trunk = load(folder).model.weights()
     assert loop.model.config == replace(load(folder).config, has_reward=True)
     begun = loop.model.weights()
@@ -60,7 +61,7 @@ def test_it_begins_from_a_language_model_and_learns_to_prefer(make_folder, compa
     assert loop.run()
     assert loop.validate() < min(0.3, before)
     finish(loop, ModelCard(title="Mine", licence="MIT"))
-    rater = load(tmp_path / "mine")
+    rater = load(loop.out)
     assert rater.config.has_reward
     yes, no = (
         rater.model(torch.tensor([[token.id for token in rater.tokenizer.encode(text)]])).reward
@@ -69,22 +70,10 @@ def test_it_begins_from_a_language_model_and_learns_to_prefer(make_folder, compa
     assert yes[0, -1] > no[0, -1] + 1
 
 
-def test_a_resumed_run_ends_with_the_same_weights(make_folder, comparisons, tmp_path):
-    folder = make_folder()
-    whole, stopped = (make_loop(folder, comparisons, tmp_path / name) for name in ("one", "two"))
-    whole.run()
-
-    def kill(report):
-        if report.step == 6:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        stopped.run(kill)
-    resumed = resume(stopped.out, device="cpu")
-    assert resumed.step == 4
-    resumed.run()
-    for name, tensor in whole.model.weights().items():
-        assert torch.equal(tensor, resumed.model.weights()[name]), name
+def test_a_resumed_run_ends_with_the_same_weights(make_loop):
+    often = {"loop": {**SETTINGS["loop"], "save_every": 2}}
+    whole, stopped = (make_loop(name, **often) for name in ("whole", "stopped"))
+    require_equal_when_resumed(whole, stopped)
 
 
 def test_comparisons_of_one_prompt_are_on_one_side():

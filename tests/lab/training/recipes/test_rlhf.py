@@ -14,7 +14,6 @@ from headlight.lab.training.recipes.rlhf import (
     kl_of_samples,
     rewards_of,
 )
-from headlight.lab.training.run import make_run, start
 from headlight.model.generation.continuations import Continuations, sample_continuations
 from tests.lab.training.conftest import require_equal_when_resumed
 
@@ -23,7 +22,7 @@ STOP = 3
 
 
 @pytest.fixture
-def make_loop(make_folder, tmp_path):
+def make_loop(begin, make_folder, tmp_path):
     """Return a loop whose reward is that of a random reward model: ``make_loop("out", kl=0.0)``."""
     corpus = tmp_path / "corpus.txt"
     corpus.write_text("".join(f"{n} {PARAGRAPH * 3}\n" for n in range(30)))
@@ -43,14 +42,7 @@ def make_loop(make_folder, tmp_path):
             **rows,
         }
         loop = {"steps": steps, "learning_rate": 3e-2, "warmup": 1, "save_every": 2}
-        asked = make_run(
-            "rlhf",
-            [corpus],
-            settings={"rows": rows, "loop": loop},
-            precision="float32",
-            begun_from=begun_from,
-        )
-        return start(asked, tmp_path / name, device="cpu")
+        return begin("rlhf", [corpus], name, {"rows": rows, "loop": loop}, begun_from=begun_from)
 
     return make
 
