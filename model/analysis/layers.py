@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from numpy.typing import NDArray
 
+from headlight.model.attention.terms import Terms
 from headlight.model.trace import AttentionFacts, NamedArray, Token, Trace
 
 STACKS = ("encoder", "decoder")
@@ -95,13 +96,9 @@ class Attention:
     @property
     def visible(self) -> Bool[np.ndarray, "query key"]:
         """The attention mask: True where the query sees the key."""
-        facts = None if self.is_cross else self.facts
-        return visible_keys(
-            *self.weights.shape[1:],
-            is_causal=self.is_causal,
-            window=facts.window if facts else None,
-            chunk=facts.chunk if facts else None,
-        )
+        n_queries, n_keys = self.weights.shape[1:]
+        terms = self.facts if self.facts and not self.is_cross else Terms(is_causal=self.is_causal)
+        return visible_keys(terms, n_queries, n_keys)
 
     def tokens(self, trace: Trace) -> tuple[tuple[Token, ...], tuple[Token, ...]]:
         """Return the tokens of the queries and those of the keys.
@@ -121,16 +118,11 @@ class Attention:
         return queries, keys
 
 
-def visible_keys(
-    n_queries: int, n_keys: int, *, is_causal: bool, window: int | None, chunk: int | None
-) -> Bool[np.ndarray, "query key"]:
-    """Return True where a query sees a key; window and chunk are as in `AttentionFacts`."""
-    queries, keys = np.indices((n_queries, n_keys))
-    seen = keys <= queries if is_causal else np.ones((n_queries, n_keys), dtype=bool)
-    if window is not None:
-        seen = seen & (np.abs(queries - keys) < window)
-    if chunk is not None:
-        seen = seen & (queries // chunk == keys // chunk)
+def visible_keys(terms: Terms, n_queries: int, n_keys: int) -> Bool[np.ndarray, "query key"]:
+    """Return True where a query sees a key."""
+    seen = np.ones((n_queries, n_keys), dtype=bool)
+    for mask in terms.sees(*np.ogrid[:n_queries, :n_keys]):
+        seen = seen & mask
     return seen
 
 

@@ -117,13 +117,7 @@ class ScoreTerms(Terms):
         """Return True where a query sees a key; None: everywhere."""
         queries = torch.arange(*at, device=device)[:, None]
         keys = torch.arange(*to, device=device)
-        parts: list[Tensor] = []
-        if self.is_causal:
-            parts.append(keys <= queries)
-        if self.window is not None:
-            parts.append((queries - keys).abs() < self.window)
-        if self.chunk is not None:
-            parts.append(queries // self.chunk == keys // self.chunk)
+        parts: list[Tensor] = self.sees(queries, keys)
         if self.is_token is not None:
             parts.append(self.is_token[row, to[0] : to[1]].expand(len(queries), -1))
         if self.visible is not None and (mask := self.visible(row, at, to)) is not None:

@@ -11,9 +11,13 @@ pass. Nothing here needs PyTorch, so that a client can read it without.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 MASKED = -1e30
 """The score of a key that is not visible: finite, so that weight · score is 0."""
+
+Array: TypeAlias = Any
+"""Of PyTorch or of NumPy."""
 
 Block = tuple[int, int]
 """The first position and the one after the last."""
@@ -36,6 +40,20 @@ class Terms:
     softcap: float | None = None
     window: int | None = None
     chunk: int | None = None
+
+    def sees(self, queries: Array, keys: Array) -> list[Array]:
+        """Return masks, each True where a query may see a key: those of all terms that hide any.
+
+        Args:
+            queries: positions, as a column.
+            keys: positions, as a row.
+        """
+        masks = [keys <= queries] if self.is_causal else []
+        if self.window is not None:
+            masks.append(abs(queries - keys) < self.window)
+        if self.chunk is not None:
+            masks.append(queries // self.chunk == keys // self.chunk)
+        return masks
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,6 +23,7 @@ from torch import Tensor
 
 from headlight.model.analysis.head_labels import monotonic
 from headlight.model.analysis.layers import visible_keys
+from headlight.model.attention.terms import Terms
 from headlight.model.distributions import entropy
 from headlight.model.served import Served
 from headlight.model.trace import AttentionFacts, Token
@@ -105,10 +106,8 @@ class Sight:
 
     def visible(self, queries: Tokens, keys: Tokens) -> Bool[Tensor, "row query key"]:
         """Return True where a query sees a key, and neither is padding."""
-        n_queries, n_keys = queries.ids.shape[1], keys.ids.shape[1]
-        seen = visible_keys(
-            n_queries, n_keys, is_causal=self.is_causal, window=self.window, chunk=self.chunk
-        )
+        terms = Terms(is_causal=self.is_causal, window=self.window, chunk=self.chunk)
+        seen = visible_keys(terms, queries.ids.shape[1], keys.ids.shape[1])
         both = queries.is_token[:, :, None] & keys.is_token[:, None, :]
         return both & torch.from_numpy(seen)
 

@@ -13,6 +13,7 @@ from headlight.model.analysis.next_token import next_token
 from headlight.model.analysis.residual_stream import residual_stream
 from headlight.model.analysis.rollout import rollout
 from headlight.model.analysis.routing import routing
+from headlight.model.attention.terms import Terms
 
 SITES = {
     alignment: "cross_attention.weights",
@@ -50,9 +51,8 @@ def test_a_gap_between_layers_is_an_error(make_trace, analysis):
 
 
 def test_a_query_sees_what_the_attention_lets_it_see():
-    limits = {"window": None, "chunk": None}
-    seen = visible_keys(4, 4, is_causal=True, **limits | {"window": 2})
+    seen = visible_keys(Terms(is_causal=True, window=2), 4, 4)
     assert seen.astype(int).tolist() == [[1, 0, 0, 0], [1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1]]
-    seen = visible_keys(4, 4, is_causal=False, **limits | {"chunk": 3})
+    seen = visible_keys(Terms(chunk=3), 4, 4)
     assert seen.astype(int).tolist() == [[1, 1, 1, 0]] * 3 + [[0, 0, 0, 1]]
-    assert visible_keys(2, 3, is_causal=False, **limits).all()
+    assert visible_keys(Terms(), 2, 3).all()
