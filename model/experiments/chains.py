@@ -1,20 +1,17 @@
-"""Chains of steps that a model writes for problems, their marks, and a prediction of them."""
+"""Chains of steps that a model writes for problems, and their marks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
 from headlight.model.arithmetic import Marking, Problem, mark
 from headlight.model.generation.continuations import Continuations, sample_continuations
 from headlight.model.tokenizer import Tokenizer
 from headlight.model.transformer import Transformer
-
-# The share of the value head's statistics that each step keeps, and its ridge.
-MEMORY, RIDGE = 0.9, 1.0
 
 
 def solve(
@@ -66,37 +63,3 @@ def marks(
             problems, sampled.written(), sampled.has_ended.tolist(), strict=True
         )
     ]
-
-
-class ValueHead:
-    """Predicts the reward of a chain from the last layer's output, by ridge regression.
-
-    Each step adds its tokens to the regression, whose older part fades. The trunk gets no gradient
-    from it.
-    """
-
-    def __init__(self, width: int) -> None:
-        self.tensors = {"gram": torch.zeros(width + 1, width + 1), "moment": torch.zeros(width + 1)}
-
-    def predict(self, x: Float[Tensor, "row token d_model"]) -> Float[Tensor, "row token"]:
-        """Predict the reward at every token; 0 before the first fit."""
-        gram = self.tensors["gram"] + RIDGE * torch.eye(len(self.tensors["gram"]))
-        rewards: Tensor = _with_one(x) @ torch.linalg.solve(gram, self.tensors["moment"])
-        return rewards
-
-    def fit(
-        self,
-        x: Float[Tensor, "row token d_model"],
-        rewards: Float[Tensor, " row"],
-        weights: Float[Tensor, "row token"],
-    ) -> None:
-        """Add the tokens of some chains, each with its weight and the reward of its chain."""
-        features = _with_one(x).flatten(0, 1)
-        weighted = features * weights.view(-1, 1)
-        targets = rewards[:, None].expand(weights.shape).flatten()
-        for name, product in (("gram", weighted.T @ features), ("moment", weighted.T @ targets)):
-            self.tensors[name].mul_(MEMORY).add_(product)
-
-
-def _with_one(x: Tensor) -> Tensor:
-    return torch.cat([x, torch.ones_like(x[..., :1])], dim=-1)

@@ -61,21 +61,17 @@ def run(parameters: FeedForwardParameters) -> Iterator[Arrays]:
     w1, b1, w2, b2 = trained["none"][0]
     matrix, bias = w1 @ w2, b1 @ w2 + b2
     merged = (PLACES[:, None] @ matrix + bias)[:, 0]
-    x = PLACES.clone().requires_grad_()
-    slopes = [torch.autograd.grad(f(x).sum(), x)[0] for f in FUNCTIONS.values()]
     yield {
         "x": PLACES.numpy(),
         "function": np.array(list(FUNCTIONS)),
         "activation": np.stack([f(PLACES).numpy() for f in FUNCTIONS.values()]),
-        "slope": np.stack([slope.numpy() for slope in slopes]),
         "target": target.numpy(),
-        "output": np.stack([made.numpy() for _, made, _ in trained.values()]),
+        "output": np.stack([made.numpy() for _, made in trained.values()]),
         "merged": merged.numpy(),
         "merged_matrix": torch.cat([matrix.flatten(), bias.flatten()]).numpy(),
         "merged_difference": (merged - trained["none"][1]).abs().max().numpy(),
         "kinks": _kinks(*trained["relu"][0][:2]),
-        "step": np.arange(1, parameters.steps + 1),
-        "loss": np.stack([losses for _, _, losses in trained.values()]),
+        "loss": np.stack([(made - target).square().mean() for _, made in trained.values()]),
     }
 
 
@@ -87,8 +83,8 @@ def _network(x: Tensor, weights: list[Tensor], function: Callable[[Tensor], Tens
 
 def _train(
     function: Callable[[Tensor], Tensor], target: Tensor, parameters: FeedForwardParameters
-) -> tuple[list[Tensor], Tensor, np.ndarray]:
-    """Return the trained weights, the network's curve, and the mean square error of each step.
+) -> tuple[list[Tensor], Tensor]:
+    """Return the trained weights and the network's curve.
 
     The units start at places all over the curve, as x·w + b = 0 at x = −b/w.
     """
@@ -103,16 +99,14 @@ def _train(
     ]
     weights = [torch.from_numpy(each).requires_grad_() for each in drawn]
     optimizer = torch.optim.Adam(weights, lr=parameters.learning_rate)
-    losses = []
     for _ in range(parameters.steps):
         check()
         loss = (_network(PLACES, weights, function) - target).square().mean()
         for weight, gradient in zip(weights, torch.autograd.grad(loss, weights), strict=True):
             weight.grad = gradient
         optimizer.step()
-        losses.append(loss.item())
     last = [weight.detach() for weight in weights]
-    return last, _network(PLACES, last, function), np.array(losses)
+    return last, _network(PLACES, last, function)
 
 
 def _kinks(w1: Tensor, b1: Tensor) -> np.ndarray:
@@ -135,15 +129,13 @@ EXPERIMENT = Experiment(
         "x": Quantity("x", "Places from −3 to 3."),
         "function": Quantity("function", "The function f between the matrices."),
         "activation": Quantity("function x", "f(x)"),
-        "slope": Quantity("function x", "The derivative of f."),
         "target": Quantity("x", "The curve to learn."),
         "output": Quantity("function x", "The curve of each trained network."),
         "merged": Quantity("x", "x·(W₁·W₂) + (b₁·W₂ + b₂) of the network without a function."),
         "merged_matrix": Quantity("number", "W₁·W₂ and b₁·W₂ + b₂: two numbers."),
         "merged_difference": Quantity("", "Greatest difference of both, from rounding only."),
         "kinks": Quantity("unit", "Where each hidden unit with ReLU begins; may lie outside."),
-        "step": Quantity("step", "The training step, from 1.", unit="steps"),
-        "loss": Quantity("function step", "Mean square error before each step."),
+        "loss": Quantity("function", "Mean square error of the trained network."),
     },
     see="Without a function between them, two matrices are one: the network with 16 hidden units "
     "and the line of two numbers agree to the last digits, so it can learn nothing but a straight "

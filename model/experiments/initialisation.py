@@ -1,4 +1,4 @@
-"""The size of numbers layer by layer, by how the weights are drawn, and what a network learns then.
+"""The size of numbers and of gradients layer by layer, by how the weights are drawn.
 
     unit      deviation 1                       xavier    √(2 / (inputs + outputs))
     small     deviation 0.01                    kaiming   √(2 / inputs)
@@ -26,7 +26,6 @@ from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Par
 SCHEMES = ("unit", "small", "xavier", "kaiming")
 N_SHOWN = 512
 """Inputs whose numbers are measured."""
-BATCH = 64
 
 
 class Initialisation(Parameters):
@@ -36,17 +35,14 @@ class Initialisation(Parameters):
     n_inputs: int = Field(10, ge=1, le=256, description="Numbers of an input, drawn from N(0, 1).")
     width: int = Field(100, ge=2, le=256, description="Units of a layer.")
     activation: Literal["relu", "tanh", "none"] = Field("relu", description="After each layer.")
-    steps: int = Field(200, ge=1, le=500, description="Training steps of each network.")
-    learning_rate: float = Field(1e-3, ge=1e-6, le=1.0, description="Rate of Adam.")
 
 
 def cost(parameters: Initialisation) -> Cost:
-    """Estimate the cost: the training of four networks, 0.5 ns for each multiplication."""
+    """Estimate the cost: four networks forwards and back, 0.5 ns for each multiplication."""
     p = parameters
     weights = p.n_inputs * p.width + p.n_layers * p.width**2
-    work = len(SCHEMES) * weights * (3 * BATCH * p.steps + N_SHOWN)
-    calls = len(SCHEMES) * p.steps * (0.15e-3 * p.n_layers + 0.4e-3)
-    return Cost(seconds=0.5e-9 * work + calls, megabytes=8e-6 * (4 * weights + 1e5))
+    seconds = 0.5e-9 * 3 * len(SCHEMES) * weights * N_SHOWN + 0.01
+    return Cost(seconds=seconds, megabytes=8e-6 * (4 * weights + 1e5))
 
 
 def deviation(scheme: str, n_inputs: int, n_outputs: int) -> float:
@@ -60,21 +56,17 @@ def deviation(scheme: str, n_inputs: int, n_outputs: int) -> float:
 
 
 def run(parameters: Initialisation) -> Iterator[Arrays]:
-    """Measure and train a network of each scheme, all of equal draws but for their deviation."""
+    """Measure a network of each scheme, all of equal draws but for their deviation."""
     inputs = _draw(parameters, 0, N_SHOWN, parameters.n_inputs)
-    first = {
+    networks = [_matrices(scheme, parameters) for scheme in SCHEMES]
+    sizes = [_sizes(inputs, network, parameters) for network in networks]
+    yield {
         "scheme": np.array(SCHEMES),
         "layer": np.arange(parameters.n_layers + 1),
+        "deviation": np.stack([of[0] for of in sizes]),
+        "zeros": np.stack([of[1] for of in sizes]),
+        "gradient": np.stack([_gradients(inputs, network, parameters) for network in networks]),
     }
-    networks = {scheme: _matrices(scheme, parameters) for scheme in SCHEMES}
-    sizes = [_sizes(inputs, networks[scheme], parameters) for scheme in SCHEMES]
-    first["deviation"] = np.stack([of[0] for of in sizes])
-    first["zeros"] = np.stack([of[1] for of in sizes])
-    first["gradient"] = np.stack(
-        [_gradients(inputs, networks[scheme], parameters) for scheme in SCHEMES]
-    )
-    losses = [_train(networks[scheme], parameters) for scheme in SCHEMES]
-    yield {**first, "step": np.arange(1, parameters.steps + 1), "loss": np.stack(losses)}
 
 
 def _draw(parameters: Initialisation, part: int, *shape: int) -> Tensor:
@@ -126,30 +118,6 @@ def _gradients(x: Tensor, matrices: list[Tensor], parameters: Initialisation) ->
     )
 
 
-def _train(matrices: list[Tensor], parameters: Initialisation) -> np.ndarray:
-    """Train on a task that is not linear: whether the first two inputs have the same sign.
-
-    Returns the loss before each step, in bits; that of guessing is 1.
-    """
-    weights = [matrix.clone().requires_grad_() for matrix in matrices]
-    optimizer = torch.optim.Adam(weights, lr=parameters.learning_rate)
-    rng = np.random.default_rng([parameters.seed, 200])
-    losses = []
-    for _ in range(parameters.steps):
-        check()
-        x = torch.from_numpy(rng.normal(size=(BATCH, parameters.n_inputs)))
-        labels = (x[:, 0] * x[:, min(1, parameters.n_inputs - 1)] > 0).double()
-        hidden = x
-        for matrix in weights[:-1]:
-            hidden = _activate(hidden @ matrix, parameters)
-        loss = F.binary_cross_entropy_with_logits((hidden @ weights[-1])[:, 0], labels)
-        for weight, gradient in zip(weights, torch.autograd.grad(loss, weights), strict=True):
-            weight.grad = gradient
-        optimizer.step()
-        losses.append(loss.item() / math.log(2))
-    return np.array(losses)
-
-
 EXPERIMENT = Experiment(
     id="initialisation",
     order=9,
@@ -159,7 +127,7 @@ EXPERIMENT = Experiment(
     parameters=Initialisation,
     run=run,
     cost=cost,
-    way_out="choose fewer layers, a smaller width or fewer steps",
+    way_out="choose fewer layers or a smaller width",
     quantities={
         "scheme": Quantity(
             "scheme",
@@ -174,19 +142,14 @@ EXPERIMENT = Experiment(
         "gradient": Quantity(
             "scheme layer", "Root mean square of the gradient of the output by each number."
         ),
-        "step": Quantity("step", "The training step, from 1.", unit="steps"),
-        "loss": Quantity(
-            "scheme step", "Cross-entropy before each step; guessing has 1.", unit="bits"
-        ),
     },
     see="Every layer is a sum over its inputs, so its numbers grow with the root of how many "
     "there are. With weights of deviation 1 they are about 1.9 after the first layer of 10 "
     "inputs, 15 after the second of 100, and tens of thousands after the sixth; with 0.01 they "
     "vanish. Xavier divides by the root of inputs and outputs, which keeps a network with tanh "
     "level. ReLU throws half of the square away, and Kaiming's factor of 2 puts it back, so that "
-    "depth changes nothing. The gradient goes the same way backwards, and the loss shows the "
-    "price: the network of too large numbers learns nothing in this time, and the one of too "
-    "small ones starts late.",
+    "depth changes nothing. The gradient goes the same way backwards: where it explodes no step is "
+    "small enough, and where it vanishes nothing is learned.",
     field="Transformers draw from a normal distribution of deviation 0.02, or of a root of the "
     "width, and divide the matrices that write into the residual stream by the root of the number "
     "of layers. Norms and residual connections forgive much. Maximal update parametrisation sets "

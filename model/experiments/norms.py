@@ -1,4 +1,4 @@
-"""Layer norm, batch norm and RMS norm of the same numbers, and what the size of a batch does.
+"""Layer norm, batch norm and RMS norm of the same numbers.
 
 layer norm    (x − mean of the row) / √(variance of the row + ε)
 batch norm    (x − mean of the column) / √(variance of the column + ε)
@@ -14,7 +14,6 @@ import numpy as np
 from jaxtyping import Float
 from pydantic import Field, model_validator
 
-from headlight.model.cancellation import check
 from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
 
 Number = Annotated[float, Field(ge=-1e6, le=1e6)]
@@ -26,14 +25,9 @@ NORMS = ("layer", "batch", "rms")
 
 
 class Norms(Parameters):
-    """The parameters of `norms`."""
+    """The parameters of `norms`; nothing is drawn, so the seed changes nothing."""
 
     epsilon: float = Field(1e-5, ge=1e-12, le=1.0, description="ε, which keeps the root above 0.")
-    batch: int = Field(256, ge=1, le=1024, description="The largest batch that is tried.")
-    width: int = Field(32, ge=2, le=256, description="Numbers of a token in these batches.")
-    n_batches: int = Field(
-        100, ge=10, le=500, description="Batches of each size that the first token is put into."
-    )
     inputs: Rows | None = Field(None, description="A batch: a row for each token.")
 
     @model_validator(mode="after")
@@ -43,12 +37,9 @@ class Norms(Parameters):
         return self
 
 
-def cost(parameters: Norms) -> Cost:
-    """Estimate the cost: 20 ns for each number that is drawn and normalised."""
-    drawn = 2 * parameters.batch * parameters.width * parameters.n_batches
-    return Cost(
-        seconds=60e-9 * drawn + 0.02, megabytes=8e-6 * 4 * parameters.batch * parameters.width + 1
-    )
+def cost(parameters: Norms) -> Cost:  # noqa: ARG001 - the common signature
+    """Return a millisecond: there are at most 16 × 16 numbers."""
+    return Cost(seconds=0.001, megabytes=1.0)
 
 
 def layer_norm(
@@ -80,11 +71,8 @@ FUNCTIONS = {"layer": layer_norm, "batch": batch_norm, "rms": rms_norm}
 
 
 def run(parameters: Norms) -> Iterator[Arrays]:
-    """Normalise the given batch, then one token in batches of every size."""
+    """Normalise the given batch."""
     inputs = np.array(INPUTS if parameters.inputs is None else parameters.inputs, dtype=np.float64)
-    sizes = _sizes_up_to(parameters.batch)
-    rng = np.random.default_rng(parameters.seed)
-    errors = np.stack([_error(size, rng, parameters) for size in sizes], axis=-1)
     yield {
         "inputs": inputs,
         "norm": np.array(NORMS),
@@ -93,35 +81,7 @@ def run(parameters: Norms) -> Iterator[Arrays]:
         "token_deviation": inputs.std(axis=1),
         "feature_mean": inputs.mean(axis=0),
         "feature_deviation": inputs.std(axis=0),
-        "batch_size": sizes,
-        "error": errors,
-        "expected_error": np.sqrt(1.5 / sizes),
     }
-
-
-def _sizes_up_to(largest: int) -> np.ndarray:
-    """Return the powers of two below the largest size, and that size."""
-    powers = 2 ** np.arange(11)
-    return np.append(powers[powers < largest], largest)
-
-
-def _error(size: int, rng: np.random.Generator, parameters: Norms) -> Float[np.ndarray, " norm"]:
-    """Return how far a token's numbers are from those in an endless batch, as a root mean square.
-
-    Tokens are drawn from a normal distribution, so in an endless batch the batch norm leaves them
-    as they are. Layer and RMS norm are compared with the token's own output in a batch of one.
-    """
-    squares = np.zeros((parameters.n_batches, len(NORMS)))
-    for number in range(parameters.n_batches):
-        check()
-        batch = rng.normal(size=(size, parameters.width))
-        for place, name in enumerate(NORMS):
-            normalise = FUNCTIONS[name]
-            made = normalise(batch, parameters.epsilon)[0]
-            aim = batch[0] if name == "batch" else normalise(batch[:1], parameters.epsilon)[0]
-            squares[number, place] = np.square(made - aim).mean()
-    error: np.ndarray = np.sqrt(squares.mean(axis=0))
-    return error
 
 
 EXPERIMENT = Experiment(
@@ -133,7 +93,7 @@ EXPERIMENT = Experiment(
     parameters=Norms,
     run=run,
     cost=cost,
-    way_out="choose a smaller batch, a smaller width or fewer batches",
+    way_out="give fewer rows",
     quantities={
         "inputs": Quantity("token feature", "The batch, a row for each token."),
         "norm": Quantity("norm", "The norms, without learned factors."),
@@ -142,21 +102,13 @@ EXPERIMENT = Experiment(
         "token_deviation": Quantity("token", "The standard deviation of each row."),
         "feature_mean": Quantity("feature", "The mean of each column, of the batch norm."),
         "feature_deviation": Quantity("feature", "The standard deviation of each column."),
-        "batch_size": Quantity("batch_size", "Sizes of a batch.", unit="tokens"),
-        "error": Quantity(
-            "norm batch_size",
-            "How far a token's numbers are from those of an endless batch: root mean square.",
-        ),
-        "expected_error": Quantity(
-            "batch_size", "The batch norm's error by theory in large batches, √(1.5/n)."
-        ),
     },
     see="Both norms subtract a mean and divide by a standard deviation. The layer norm takes them "
     "over the numbers of one token, along a row; the batch norm over the tokens, down a column. "
     "Change a number of one token: after the layer norm only its own row moves, after the batch "
     "norm the other tokens move too. In a batch of one the batch norm leaves nothing, as every "
-    "number is its own mean, and in small batches a token's numbers depend on its neighbours; the "
-    "error falls as the root of the batch. A language model reads texts of different lengths, and "
+    "number is its own mean, and in small batches a token's numbers depend on its neighbours. A "
+    "language model reads texts of different lengths, and "
     "writes one token at a time, which is a batch of one: it needs a norm that asks no other.",
     field="All large language models normalise each token for itself, mostly with RMS norm, which "
     "leaves out the mean and costs less. Batch norm remains in convolutional networks. Some "

@@ -29,7 +29,7 @@ SHORT = {
     "learn_task": {"steps": 3, "length": 3},
     "balance": {"steps": 3},
     "warm_up": {"steps": 3},
-    "thinking": {"n_problems": 5, "n_chains": 2, "n_trained": 4},
+    "thinking": {"n_problems": 5, "n_chains": 2},
 }
 
 

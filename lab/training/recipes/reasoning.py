@@ -24,7 +24,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from headlight.lab.training.batches import Batch, Material, generator_of
-from headlight.lab.training.chains import WrittenChains, reward_of, write_chains
+from headlight.lab.training.chains import ValueHead, WrittenChains, reward_of, write_chains
 from headlight.lab.training.config import BATCH_SETTINGS, LoopConfig, Recipe, require
 from headlight.lab.training.loop import STATE, Lesson, Loop
 from headlight.lab.training.policy_gradient import (
@@ -39,7 +39,7 @@ from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.checkpoint.loading import load, save
 from headlight.model.config import TransformerConfig, require_known
 from headlight.model.corpus import CorpusError
-from headlight.model.experiments.chains import ValueHead, marks, solve
+from headlight.model.experiments.chains import marks, solve
 from headlight.model.generation.continuations import Continuations
 from headlight.model.optimization.optimizers import OPTIMIZERS, make_optimizers
 from headlight.model.optimization.schedule import SCHEDULES

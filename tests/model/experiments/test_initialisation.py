@@ -9,7 +9,7 @@ from torch import nn
 
 from headlight.model.experiments.initialisation import EXPERIMENT, SCHEMES, deviation
 
-WIDE = {"n_inputs": 256, "width": 256, "n_layers": 4, "steps": 1}
+WIDE = {"n_inputs": 256, "width": 256, "n_layers": 4}
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_relu_halves_the_square_and_kaiming_makes_up_for_it():
 
 
 def test_the_default_numbers_of_unit_normals_explode():
-    result = EXPERIMENT.result({"steps": 1})
+    result = EXPERIMENT.result({})
     unit, small, xavier, kaiming = result["deviation"].data
     assert 1.5 < unit[1] < 2.2
     assert unit[2] > 10
@@ -56,17 +56,9 @@ def test_the_default_numbers_of_unit_normals_explode():
     assert xavier[6] < 0.2
 
 
-def test_after_training_only_the_exploded_network_has_learned_nothing():
-    loss = EXPERIMENT.result({"steps": 200})["loss"].data[:, -20:].mean(axis=1)
-    unit, _, xavier, kaiming = loss
-    assert unit > 10
-    assert xavier < 0.6
-    assert kaiming < 0.6
-
-
 def test_the_gradient_is_the_product_of_the_matrices_without_a_function():
     result = EXPERIMENT.result(
-        {"n_inputs": 3, "width": 4, "n_layers": 2, "activation": "none", "steps": 1, "seed": 5}
+        {"n_inputs": 3, "width": 4, "n_layers": 2, "activation": "none", "seed": 5}
     )
     drawn = [
         np.random.default_rng([5, 1 + at]).normal(size=shape)

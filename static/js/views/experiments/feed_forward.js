@@ -23,9 +23,7 @@ export const experiment = {
 
 /** @param {Result} result */
 function finding({ arrays, values }) {
-  const [none, relu, gelu] = arrays.loss.data.map((/** @type {number[]} */ of) =>
-    decimal(of.at(-1) ?? NaN, 3),
-  );
+  const [none, relu, gelu] = numbersIn(arrays.loss.data).map((of) => decimal(of, 3));
   const [matrix, bias] = arrays.merged_matrix.data;
   const inside = arrays.kinks.data.filter((/** @type {number} */ at) => Math.abs(at) <= 3).length;
   return (
@@ -115,50 +113,23 @@ function pictures({ arrays }) {
       }),
     },
     {
-      id: 'loss',
+      id: 'activation',
       draw: (size) => ({
-        title: 'The error by step',
-        summary: 'The mean square error of four networks by training step.',
-        help: 'Mean square error over the curve, before each step.',
+        title: 'The functions',
+        summary: 'The functions between the two matrices.',
+        help: 'f(x), which each hidden unit applies.',
         ...curvesChart(
           {
-            x: numbersIn(arrays.step.data),
-            across: { title: 'training step' },
-            up: { title: 'mean square error', isLog: true },
-            quantity: 'mean square error',
-            unit: 'step',
-            format: (value) => decimal(value, 4),
-            curves: curves('loss', size),
+            x: numbersIn(arrays.x.data),
+            across,
+            up: { title: 'f(x)' },
+            quantity: 'activation',
+            format: (value) => decimal(value, 3),
+            curves: curves('activation', size),
           },
           size,
         ),
       }),
     },
-    ...[
-      { id: 'activation', title: 'The functions', help: 'f(x), which each hidden unit applies.' },
-      {
-        id: 'slope',
-        title: 'Their slopes',
-        help: 'The factor on the gradient. ReLU lets none through below 0.',
-      },
-    ].map(({ id, title, help }) => ({
-      id,
-      draw: (/** @type {Size} */ size) => ({
-        title,
-        help,
-        summary: `${title} between the two matrices.`,
-        ...curvesChart(
-          {
-            x: numbersIn(arrays.x.data),
-            across,
-            up: { title: id === 'slope' ? 'slope' : 'f(x)' },
-            quantity: id,
-            format: (value) => decimal(value, 3),
-            curves: curves(id, size),
-          },
-          size,
-        ),
-      }),
-    })),
   ];
 }

@@ -1,4 +1,4 @@
-/** How weights are drawn: the size of numbers and gradients by layer, and the loss after. */
+/** How weights are drawn: the size of numbers and gradients by layer. */
 
 import { numbersIn } from '../../rules/experiment.js';
 import { counted } from '../../words/lists.js';
@@ -32,19 +32,10 @@ function finding({ arrays }) {
   const layers = arrays.layer.data.length - 1;
   const [unit, small, xavier, kaiming] = arrays.deviation.data.map(numbersIn);
   const second = layers > 1 ? ` and ${sizeOf(unit[2])} after the second` : '';
-  const losses = arrays.loss.data.map((/** @type {number[]} */ of) =>
-    decimal(average(numbersIn(of).slice(-20)), 2),
-  );
   return (
     `With weights of deviation 1 the numbers are ${sizeOf(unit[1])} after the first layer${second}; after ${counted(layers, 'layer')} they are ` +
-    `${sizeOf(unit[layers])}, with 0.01 ${sizeOf(small[layers])}, with Xavier ${sizeOf(xavier[layers])} and with Kaiming ${sizeOf(kaiming[layers])}. ` +
-    `After ${counted(arrays.step.data.length, 'step')} the losses are ${losses[0]}, ${losses[1]}, ${losses[2]} and ${losses[3]} bits.`
+    `${sizeOf(unit[layers])}, with 0.01 ${sizeOf(small[layers])}, with Xavier ${sizeOf(xavier[layers])} and with Kaiming ${sizeOf(kaiming[layers])}.`
   );
-}
-
-/** @param {number[]} list */
-function average(list) {
-  return list.reduce((sum, value) => sum + value, 0) / list.length;
 }
 
 /** @param {Result} result @returns {Picture[]} */
@@ -60,27 +51,6 @@ function pictures({ arrays }) {
       help: 'Root mean square of the gradient of the output by the numbers that enter each layer.',
       up: 'gradient',
     }),
-    {
-      id: 'loss',
-      isWide: true,
-      draw: (size) => ({
-        title: 'The loss after each step',
-        summary: 'The loss of four networks by training step.',
-        help: 'Whether the first two inputs have the same sign. Guessing has 1 bit.',
-        ...curvesChart(
-          {
-            x: numbersIn(arrays.step.data),
-            across: { title: 'training step' },
-            up: { title: 'loss (bits)', isLog: true },
-            quantity: 'loss in bits',
-            unit: 'step',
-            format: (value) => decimal(value, 3),
-            curves: curvesOf(arrays, 'loss', size),
-          },
-          size,
-        ),
-      }),
-    },
   ];
 }
 

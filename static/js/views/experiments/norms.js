@@ -1,8 +1,7 @@
-/** Layer norm, batch norm and RMS norm of one batch of numbers, and the error by the batch's size. */
+/** Layer norm, batch norm and RMS norm of one batch of numbers. */
 
 import { numbersIn } from '../../rules/experiment.js';
-import { decimal, grouped } from '../../words/numbers.js';
-import { curvesChart, warm } from '../../plot/curves.js';
+import { decimal } from '../../words/numbers.js';
 import { mapChart } from '../../plot/map.js';
 import { diverging } from '../../plot/colour.js';
 
@@ -14,8 +13,8 @@ import { diverging } from '../../plot/colour.js';
 /** @type {ExperimentView} */
 export const experiment = {
   id: 'norms',
-  main: ['batch', 'width', 'epsilon'],
-  hidden: ['inputs'],
+  main: ['epsilon'],
+  hidden: ['inputs', 'seed'],
   finding,
   pictures,
   tables,
@@ -30,26 +29,20 @@ const NORMS = [
 
 /** @param {Result} result */
 function finding({ arrays }) {
-  const sizes = numbersIn(arrays.batch_size.data);
-  const errors = numbersIn(arrays.error.data[1]);
   const [mean, deviation] = [arrays.token_mean.data[0], arrays.token_deviation.data[0]];
   return (
     `The first token has mean ${decimal(mean, 2)} and deviation ${decimal(deviation, 2)}: the layer norm makes its first number ` +
-    `${decimal(arrays.normalised.data[0][0][0], 2)}, the batch norm ${decimal(arrays.normalised.data[1][0][0], 2)}. ` +
-    `In a batch of ${grouped(sizes[0])} the batch norm is off by ${decimal(errors[0], 2)}, ` +
-    `in one of ${grouped(sizes.at(-1) ?? 0)} by ${decimal(errors.at(-1) ?? NaN, 2)}; the layer norm by 0 in any.`
+    `${decimal(arrays.normalised.data[0][0][0], 2)}, the batch norm, from all tokens, ${decimal(arrays.normalised.data[1][0][0], 2)}. ` +
+    'Of the layer norm no other token has a part.'
   );
 }
 
 /** @param {Result} result @returns {Picture[]} */
 function pictures({ arrays }) {
-  return [
-    ...NORMS.map(({ id, title, help }, at) => ({
-      id,
-      draw: (/** @type {Size} */ size) => normMap(arrays, at, { title, help }, size),
-    })),
-    { id: 'error', draw: (size) => errorChart(arrays, size) },
-  ];
+  return NORMS.map(({ id, title, help }, at) => ({
+    id,
+    draw: (size) => normMap(arrays, at, { title, help }, size),
+  }));
 }
 
 /** @param {Arrays} arrays @param {number} at @param {{title: string, help: string}} words @param {Size} size */
@@ -82,54 +75,6 @@ function normMap(arrays, at, { title, help }, size) {
 /** @param {number[][]} rows */
 function tokensOf(rows) {
   return rows.map((_, at) => String(at + 1));
-}
-
-/** @param {Arrays} arrays @param {Size} size */
-function errorChart(arrays, size) {
-  const { palette } = size;
-  const sizes = numbersIn(arrays.batch_size.data);
-  return {
-    title: 'What the neighbours in the batch change',
-    summary: 'The error of batch norm and layer norm by the size of the batch.',
-    help: 'How far a token’s numbers are from those in an endless batch: root mean square. Dotted: √(1.5/n).',
-    ...curvesChart(
-      {
-        x: sizes,
-        across: {
-          title: 'tokens in the batch',
-          isLog: sizes.length > 1,
-          ticks: sizes.filter((_, at) => at % 2 === 0),
-          write: grouped,
-        },
-        up: { title: 'error' },
-        quantity: 'error of a token’s numbers',
-        format: (value) => decimal(value, 3),
-        curves: [
-          {
-            name: 'theory',
-            values: numbersIn(arrays.expected_error.data),
-            colour: palette.muted,
-            dash: 'dot',
-            isQuiet: true,
-          },
-          {
-            name: 'batch norm',
-            values: numbersIn(arrays.error.data[1]),
-            colour: warm(palette),
-            width: 3,
-            hasDots: true,
-          },
-          {
-            name: 'layer norm',
-            values: numbersIn(arrays.error.data[0]),
-            colour: palette.query,
-            hasDots: true,
-          },
-        ],
-      },
-      size,
-    ),
-  };
 }
 
 /** @param {Result} result @returns {Table[]} */

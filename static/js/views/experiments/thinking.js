@@ -18,7 +18,7 @@ import { band, linear, log } from '../../plot/scales.js';
 export const experiment = {
   id: 'thinking',
   main: ['model', 'n_problems', 'n_chains', 'temperature'],
-  preview: { n_problems: 5, n_chains: 2, n_trained: 4 },
+  preview: { n_problems: 5, n_chains: 2 },
   titles: {
     model: {
       'sums-imitation': 'steps, before reinforcement',
@@ -37,27 +37,16 @@ function finding({ arrays }) {
   const last = right.length - 1;
   const adaptive = shownBound(arrays);
   const problems = arrays.question.data.length;
-  const search = arrays.best_first_right
-    ? ` By its settings best-first search has ${between(arrays.best_first_right)}, beam search ${between(arrays.beam_right)}.`
+  const search = arrays.beam_right
+    ? ` By its settings beam search has ${between(arrays.beam_right)}.`
     : ' The search goes on.';
   return (
     `One chain of ${amount(tokens[0])} tokens is right for ${percent(right[0], 0)} of ${counted(problems, 'problem')}; the vote of ${last + 1} chains, ` +
     `${amount(tokens[last])} tokens, for ${percent(right[last], 0)}, and a right one is among them for ${percent(arrays.any_right.data[last], 0)}. ` +
     `The answer that the model finds the most probable of them is right for ${percent(arrays.probable_right.data[last], 0)}. ` +
-    `Stopping above a probability of ${arrays.bound.data[adaptive]} gives ${percent(arrays.adaptive_right.data[adaptive], 0)} with ${amount(arrays.adaptive_tokens.data[adaptive])} tokens.${judged(arrays)}${search} ` +
+    `Stopping above a probability of ${arrays.bound.data[adaptive]} gives ${percent(arrays.adaptive_right.data[adaptive], 0)} with ${amount(arrays.adaptive_tokens.data[adaptive])} tokens.${search} ` +
     `With ${counted(problems, 'problem')} each share is uncertain by ±${Math.round(100 * marginOf(right[last], problems))} points; more problems make it surer.`
   );
-}
-
-/** Pairs of chains below which their share says nothing. */
-const FEW_PAIRS = 30;
-
-/** @param {Arrays} arrays what the value head is worth in this run */
-function judged({ preferred, n_pairs: pairs }) {
-  if (!preferred) return '';
-  return pairs.data < FEW_PAIRS
-    ? ` With ${counted(pairs.data, 'pair')} of a right and a wrong chain nothing can be said of the value head.`
-    : ` In this run the value head prefers the right of two chains in ${percent(preferred.data, 0)} of ${counted(pairs.data, 'pair')}; so few scatter widely.`;
 }
 
 /** @param {Arrays[string]} shares @returns {string} */
@@ -118,7 +107,6 @@ function tokensChart(arrays, size) {
   };
   const curves = [
     ...curve('beam', 'beam', { stroke: palette.key, width: 0 }), // settings, and no path
-    ...curve('best_first', 'best first', { stroke: palette.query, width: 0 }),
     ...curve('majority', 'vote', {}),
     ...curve('probable', 'probability', { stroke: palette.muted, dash: 'dot' }, 'majority'),
     ...curve('adaptive', 'adaptive', { stroke: warm(palette), width: 3 }),
@@ -134,8 +122,8 @@ function tokensChart(arrays, size) {
   }));
   return {
     title: 'Right answers by the tokens spent',
-    summary: 'The share of right answers by tokens written, for five ways to spend them.',
-    help: `All tokens count, also those of chains and steps that are dropped; the scale is logarithmic. Dots of beam and best first are settings. A sampled chain: ${chainOf(arrays.question.data[0], arrays.first_chain.data)}.`,
+    summary: 'The share of right answers by tokens written, for four ways to spend them.',
+    help: `All tokens count, also those of chains and steps that are dropped; the scale is logarithmic. Dots of beam are settings. A sampled chain: ${chainOf(arrays.question.data[0], arrays.first_chain.data)}.`,
     ...chart(
       {
         x: log('tokens for a problem', { ticks: [10, 20, 50, 100, 200, 500] }),

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from headlight.lab.training.chains import reward_of
+from headlight.lab.training.chains import ValueHead, reward_of
 from headlight.lab.training.loop import METRICS
 from headlight.lab.training.recipes import reasoning
 from headlight.lab.training.recipes.reasoning import BEFORE
@@ -153,3 +153,14 @@ def test_a_run_that_names_its_method_is_read(tmp_path):
     path.write_text(json.dumps(asked))
     with pytest.raises(CheckpointError, match=r"there is no setting 'rows\.method'"):
         resume(loop.out, device="cpu")
+
+
+def test_the_value_head_learns_the_reward_of_its_chains():
+    torch.manual_seed(0)
+    head, direction = ValueHead(8), torch.randn(8)
+    for _ in range(5):
+        x = torch.randn(40, 3, 8)
+        x[:, :, :] = x[:, :1]
+        head.fit(x, x[:, 0] @ direction + 2, torch.ones(40, 3))
+    x = torch.randn(10, 1, 8)
+    torch.testing.assert_close(head.predict(x)[:, 0], x[:, 0] @ direction + 2, atol=0.1, rtol=0)
