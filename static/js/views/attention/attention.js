@@ -30,10 +30,10 @@ import { wordingFor } from './wording.js';
 import { control, choice, numbered } from '../../ui/controls.js';
 
 /**
- * @import { Place, Side } from '../../trace/attention.js'
+ * @import { Side } from '../../trace/attention.js'
  * @import { Trace } from '../../trace/trace.js'
  * @import { Theme } from '../../plot/colour.js'
- * @import { Figure, ViewCode, ViewState } from '../../plot/figure.js'
+ * @import { ViewCode, ViewState } from '../../plot/figure.js'
  * @import { Switches } from '../../state/attention_switches.js'
  * @import { Control } from '../../ui/controls.js'
  * @import { Subject } from './chosen_weights.js'
@@ -41,12 +41,6 @@ import { control, choice, numbered } from '../../ui/controls.js';
 
 /** Loaded when lines are first asked for. @type {typeof import('../../plot/line_map.js').linesChart|null} */
 let linesChart = null;
-
-/** Load the lines if they are wanted and not here yet. @param {Trace} trace @param {ViewState} state */
-function prepare(trace, state) {
-  const isWanted = readSetting(trace, state)?.switches.as === 'lines';
-  return isWanted && !linesChart ? loadLines() : undefined;
-}
 
 async function loadLines() {
   ({ linesChart } = await import('../../plot/line_map.js'));
@@ -64,7 +58,12 @@ export const attention = {
   },
   ...ATTENTIONS,
   asks: (trace, state) => ({ ...asks(trace, state), ...asksRoles(trace) }),
-  prepare,
+
+  /** Load the lines if they are wanted and not here yet. */
+  prepare(trace, state) {
+    const isWanted = readSetting(trace, state)?.switches.as === 'lines';
+    return isWanted && !linesChart ? loadLines() : undefined;
+  },
   controls: (trace, state) => {
     const setting = readSetting(trace, state);
     if (!setting) return [];
@@ -79,38 +78,36 @@ export const attention = {
     ];
     return display.map((control) => ({ ...control, isMore: true }));
   },
-  figure,
-};
 
-/** @param {Trace} trace @param {ViewState} state @returns {Figure} */
-function figure(trace, state) {
-  const setting = readSetting(trace, state);
-  if (!setting) return { title: 'Attention', notice: 'This trace holds no attention weights.' };
-  const awaited = Object.keys(asks(trace, state))
-    .map((name) => noticeOf(state.answers?.[name]))
-    .find(Boolean);
-  if (awaited) return { title: 'Attention', notice: awaited };
-  const isOfLines = setting.switches.as === 'lines';
-  if (isOfLines && !linesChart) return { title: 'Attention', notice: READING, isWaiting: true };
-  const subject = selectWeights(trace, state, setting);
-  const { name, quantity, matrix } = subject;
-  if (matrix.rows * matrix.columns === 0)
+  figure(trace, state) {
+    const setting = readSetting(trace, state);
+    if (!setting) return { title: 'Attention', notice: 'This trace holds no attention weights.' };
+    const awaited = Object.keys(asks(trace, state))
+      .map((name) => noticeOf(state.answers?.[name]))
+      .find(Boolean);
+    if (awaited) return { title: 'Attention', notice: awaited };
+    const isOfLines = setting.switches.as === 'lines';
+    if (isOfLines && !linesChart) return { title: 'Attention', notice: READING, isWaiting: true };
+    const subject = selectWeights(trace, state, setting);
+    const { name, quantity, matrix } = subject;
+    if (matrix.rows * matrix.columns === 0)
+      return {
+        title: capitalised(name),
+        notice: 'Every token is hidden. Hide fewer of them to see the map.',
+      };
+    const chosen = chosenIn(trace, state, subject);
     return {
-      title: capitalised(name),
-      notice: 'Every token is hidden. Hide fewer of them to see the map.',
+      title: capitalised(name) + quantity.suffix,
+      facts: subject.switches.which === 'head' ? findRoles(state) : [],
+      summary: `${capitalised(quantity.noun)} of ${name}: ${matrix.rows} queries by ${matrix.columns} keys.`,
+      ...(isOfLines && linesChart
+        ? asLines(linesChart, trace, state, subject, chosen)
+        : { ...matrixChart(trace, state, subject), help: notesOf(trace, subject) }),
+      actions: actionsFor(trace, state, subject, chosen),
+      controls: ofWeight(trace, state, setting),
     };
-  const chosen = chosenIn(trace, state, subject);
-  return {
-    title: capitalised(name) + quantity.suffix,
-    facts: subject.switches.which === 'head' ? findRoles(state) : [],
-    summary: `${capitalised(quantity.noun)} of ${name}: ${matrix.rows} queries by ${matrix.columns} keys.`,
-    ...(isOfLines && linesChart
-      ? asLines(linesChart, trace, state, subject, chosen)
-      : { ...matrixChart(trace, state, subject), help: notesOf(trace, subject) }),
-    actions: actionsFor(trace, state, subject, chosen),
-    controls: ofWeight(trace, state, setting),
-  };
-}
+  },
+};
 
 /**
  * The lines of the chosen query are emphasised.

@@ -26,7 +26,7 @@ import { effectOf, sayIn, wording } from './words.js';
 /**
  * @import { Trace } from '../../trace/trace.js'
  * @import { Figure, ViewCode, ViewState } from '../../plot/figure.js'
- * @import { Circuit, NodeOf } from './request.js'
+ * @import { Circuit } from './request.js'
  */
 
 const RIGHT_LEVEL = 215;
@@ -46,55 +46,53 @@ export const circuit = {
   asks,
   controls,
   wording,
-  panels,
-  figure,
-};
 
-/** @param {Trace} trace @param {ViewState} state */
-function panels(trace, state) {
-  const found = circuitIn(state);
-  if (!found || found.edges.length === 0) return [{ id: '', state: {} }];
-  return [
-    { id: 'map', state: { part: 'map' } },
-    ...(isOfBoth(state) ? [{ id: 'other', state: { part: 'other' } }] : []),
-    { id: 'edges', state: { part: 'edges' } },
-    ...(found.curve.length > 0 ? [{ id: 'curve', state: { part: 'curve' } }] : []),
-  ];
-}
+  panels(trace, state) {
+    const found = circuitIn(state);
+    if (!found || found.edges.length === 0) return [{ id: '', state: {} }];
+    return [
+      { id: 'map', state: { part: 'map' } },
+      ...(isOfBoth(state) ? [{ id: 'other', state: { part: 'other' } }] : []),
+      { id: 'edges', state: { part: 'edges' } },
+      ...(found.curve.length > 0 ? [{ id: 'curve', state: { part: 'curve' } }] : []),
+    ];
+  },
 
-/** @param {Trace} trace @param {ViewState} state with the panel’s `part` @returns {Figure} */
-function figure(trace, state) {
-  if (isLacking(trace, state))
-    return {
-      title: 'Circuit',
-      notice:
-        'Type a second sentence with the same number of tokens, such as this one with a word changed so that another word follows; or choose a task.',
-      actions: [
-        { label: 'Copy the sentence and change a word', patch: { circuit_text: trace.text } },
-        { label: 'Agreement across a noun', patch: { circuit_task: 'agreement' } },
-      ],
-    };
-  const found = circuitIn(state);
-  if (!found) {
-    const { other, circuit: answer } = state.answers ?? {};
-    if (taskOf(state) === '' && other?.trace && !chooseWords(trace, state))
+  /** The state has the panel’s `part`. */
+  figure(trace, state) {
+    if (isLacking(trace, state))
       return {
         title: 'Circuit',
-        notice: 'No word is likelier after one sentence than after the other; change another word.',
+        notice:
+          'Type a second sentence with the same number of tokens, such as this one with a word changed so that another word follows; or choose a task.',
+        actions: [
+          { label: 'Copy the sentence and change a word', patch: { circuit_text: trace.text } },
+          { label: 'Agreement across a noun', patch: { circuit_task: 'agreement' } },
+        ],
       };
-    const failed = other?.problem ? other : answer;
-    return { title: 'Circuit', notice: noticeOf(failed), isWaiting: !failed?.problem };
-  }
-  if (found.edges.length === 0)
-    return {
-      title: 'Circuit',
-      notice: 'None of these edges leads from a token to the prediction; take more edges.',
-    };
-  if (state.part === 'other') return otherFigure(trace, state);
-  if (state.part === 'edges') return edgesFigure(trace, state, found);
-  if (state.part === 'curve') return curveFigure(trace, state, found);
-  return mapFigure(trace, state, found);
-}
+    const found = circuitIn(state);
+    if (!found) {
+      const { other, circuit: answer } = state.answers ?? {};
+      if (taskOf(state) === '' && other?.trace && !chooseWords(trace, state))
+        return {
+          title: 'Circuit',
+          notice:
+            'No word is likelier after one sentence than after the other; change another word.',
+        };
+      const failed = other?.problem ? other : answer;
+      return { title: 'Circuit', notice: noticeOf(failed), isWaiting: !failed?.problem };
+    }
+    if (found.edges.length === 0)
+      return {
+        title: 'Circuit',
+        notice: 'None of these edges leads from a token to the prediction; take more edges.',
+      };
+    if (state.part === 'other') return otherFigure(trace, state);
+    if (state.part === 'edges') return edgesFigure(trace, state, found);
+    if (state.part === 'curve') return curveFigure(trace, state, found);
+    return mapFigure(trace, state, found);
+  },
+};
 
 /** Draw the circuit of the second sentence, against the first. @param {Trace} trace @param {ViewState} state @returns {Figure} */
 function otherFigure(trace, state) {

@@ -40,36 +40,93 @@ export const compare = {
   arrangement: 'triple',
   ...ATTENTIONS,
   asks,
-  wording,
+
+  /** Return the change of the prediction in one sentence, and the head that changed most. */
+  wording(trace, state) {
+    const before = state.answers?.before?.trace;
+    if (!isAsked(trace, state) || !state.answers.after?.trace || !before) return {};
+    const sides = shownSides(trace, state);
+    if (!isPredicted(trace, state)) return { answer: ofHeads(trace, sides, state) };
+    const { grid } = nextFigure(sides, before.tensors.logits, { ...state, width: ANY_WIDTH });
+    if (!grid) return {};
+    const first = range(grid.rows).reduce((best, row) =>
+      grid.value(row, 0) > grid.value(best, 0) ? row : best,
+    );
+    const isOfRuns = picturesOf(state).some(({ lines }) => lines.some(({ name }) => name === 'KL'));
+    return {
+      help: compare.help,
+      answer: [`${grid.describe(first, 0)}.`, ...ofHeads(trace, sides, state)],
+      ...(isOfRuns && { terms: { ...compare.terms, ...KL } }),
+    };
+  },
   controls: (trace, state) =>
     controls(trace, state, {
       place: choosePlace(state, trace),
       isOfPrediction: isOfPrediction(trace, state),
     }),
-  panels,
-  figure,
-};
 
-/**
- * Maps are shown where one changed: an edit of the last layer changes the prediction only. The change
- * by head is shown for one model only.
- * @param {Trace} trace
- * @param {ViewState} state
- */
-function panels(trace, state) {
-  if (isOfPrediction(trace, state)) return [{ id: 'next', state: { part: 'next' } }];
-  const parts = [
-    'b',
-    ...(haveCommonHeads(trace, state) ? ['difference'] : []),
-    ...(isPredicted(trace, state) ? ['next'] : []),
-    ...lastParts(trace, state),
-  ];
-  const others = isAsked(trace, state) && !state.answers.after?.problem ? parts : ['b'];
-  return [
-    { id: '', state: { part: 'a' } },
-    ...others.map((part) => ({ id: part, state: { part } })),
-  ];
-}
+  /**
+   * Maps are shown where one changed: an edit of the last layer changes the prediction only. The
+   * change by head is shown for one model only.
+   */
+  panels(trace, state) {
+    if (isOfPrediction(trace, state)) return [{ id: 'next', state: { part: 'next' } }];
+    const parts = [
+      'b',
+      ...(haveCommonHeads(trace, state) ? ['difference'] : []),
+      ...(isPredicted(trace, state) ? ['next'] : []),
+      ...lastParts(trace, state),
+    ];
+    const others = isAsked(trace, state) && !state.answers.after?.problem ? parts : ['b'];
+    return [
+      { id: '', state: { part: 'a' } },
+      ...others.map((part) => ({ id: part, state: { part } })),
+    ];
+  },
+
+  figure(trace, state) {
+    const { answers } = state;
+    /** @type {string} */
+    const part = state.part ?? 'a';
+    if (part.startsWith('run-')) return runFigure(part, state);
+    const title = TITLES[part];
+    if (!isAsked(trace, state))
+      return part === 'a' ? figureOfA(trace, state) : { title, ...invitation(trace, state) };
+    const notice = noticeOf(answers.after) || (areCardsPending(state) ? noticeOf(undefined) : '');
+    if (notice)
+      return part === 'a'
+        ? figureOfA(trace, state)
+        : {
+            title: part === 'b' ? `B: ${nameOfB(trace, state)}` : title,
+            notice,
+            isWaiting: !answers.after?.problem,
+          };
+    const sides = shownSides(trace, state);
+    if (part === 'a' || part === 'b')
+      return { title: `${title}: ${sides[part].name}`, ...sideFigure(sides, part, state) };
+    if (part === 'difference') return { title, ...differenceFigure(sides, state) };
+    if (part === 'heads') return { title, ...headsFigure(sides, state) };
+    if (part === 'partners') return { title, ...partnersFigure(sides, cardsOf(state), state) };
+    if (part === 'reward') {
+      const rated = answers.rated?.trace;
+      return {
+        title,
+        ...(rated
+          ? rewardFigure(rated, state)
+          : { notice: noticeOf(answers.rated), isWaiting: !answers.rated?.problem }),
+      };
+    }
+    const before = answers.before?.trace;
+    const isUnscaled = state.compare_with === 'edit' && state.compare_edit === 'no_scaling';
+    return {
+      title,
+      ...(isUnscaled && { actions: [TO_EXPERIMENT] }),
+      ...(before
+        ? nextFigure(sides, before.tensors.logits, state)
+        : { notice: noticeOf(answers.before), isWaiting: !answers.before?.problem }),
+    };
+  },
+};
 
 /** Return true if the shown head of A corresponds to one of B. @param {Trace} trace @param {ViewState} state */
 function haveCommonHeads(trace, state) {
@@ -86,29 +143,6 @@ function areCardsPending({ answers: { ours, theirs } }) {
 function isPredicted(trace, state) {
   const otherCard = state.compare_with === 'model' ? otherOf(trace, state) : undefined;
   return ![trace.card, otherCard].some((card) => isRating({ card }));
-}
-
-/**
- * Return the change of the prediction in one sentence, and the head that changed most.
- * @param {Trace} trace
- * @param {ViewState} state
- */
-function wording(trace, state) {
-  const before = state.answers?.before?.trace;
-  if (!isAsked(trace, state) || !state.answers.after?.trace || !before) return {};
-  const sides = shownSides(trace, state);
-  if (!isPredicted(trace, state)) return { answer: ofHeads(trace, sides, state) };
-  const { grid } = nextFigure(sides, before.tensors.logits, { ...state, width: ANY_WIDTH });
-  if (!grid) return {};
-  const first = range(grid.rows).reduce((best, row) =>
-    grid.value(row, 0) > grid.value(best, 0) ? row : best,
-  );
-  const isOfRuns = picturesOf(state).some(({ lines }) => lines.some(({ name }) => name === 'KL'));
-  return {
-    help: compare.help,
-    answer: [`${grid.describe(first, 0)}.`, ...ofHeads(trace, sides, state)],
-    ...(isOfRuns && { terms: { ...compare.terms, ...KL } }),
-  };
 }
 
 /** Return the relation of the two heads of the maps, in words. @param {ReturnType<typeof shownSides>} sides @param {ViewState} state */
@@ -199,50 +233,6 @@ const TITLES = {
   partners: 'Which heads agree',
   reward: 'The reward of this text',
 };
-
-/** @param {Trace} trace @param {ViewState} state @returns {Figure} */
-function figure(trace, state) {
-  const { answers } = state;
-  /** @type {string} */
-  const part = state.part ?? 'a';
-  if (part.startsWith('run-')) return runFigure(part, state);
-  const title = TITLES[part];
-  if (!isAsked(trace, state))
-    return part === 'a' ? figureOfA(trace, state) : { title, ...invitation(trace, state) };
-  const notice = noticeOf(answers.after) || (areCardsPending(state) ? noticeOf(undefined) : '');
-  if (notice)
-    return part === 'a'
-      ? figureOfA(trace, state)
-      : {
-          title: part === 'b' ? `B: ${nameOfB(trace, state)}` : title,
-          notice,
-          isWaiting: !answers.after?.problem,
-        };
-  const sides = shownSides(trace, state);
-  if (part === 'a' || part === 'b')
-    return { title: `${title}: ${sides[part].name}`, ...sideFigure(sides, part, state) };
-  if (part === 'difference') return { title, ...differenceFigure(sides, state) };
-  if (part === 'heads') return { title, ...headsFigure(sides, state) };
-  if (part === 'partners') return { title, ...partnersFigure(sides, cardsOf(state), state) };
-  if (part === 'reward') {
-    const rated = answers.rated?.trace;
-    return {
-      title,
-      ...(rated
-        ? rewardFigure(rated, state)
-        : { notice: noticeOf(answers.rated), isWaiting: !answers.rated?.problem }),
-    };
-  }
-  const before = answers.before?.trace;
-  const isUnscaled = state.compare_with === 'edit' && state.compare_edit === 'no_scaling';
-  return {
-    title,
-    ...(isUnscaled && { actions: [TO_EXPERIMENT] }),
-    ...(before
-      ? nextFigure(sides, before.tensors.logits, state)
-      : { notice: noticeOf(answers.before), isWaiting: !answers.before?.problem }),
-  };
-}
 
 /** Draw only A, before there is a B. @param {Trace} trace @param {ViewState} state */
 function figureOfA(trace, state) {

@@ -51,11 +51,84 @@ export const why = {
   },
   arrangement: 'steps',
   ...ATTENTIONS,
-  asks,
-  wording,
-  controls,
-  panels,
-  figure,
+
+  /** The requests: one head of one layer, and the same of the edited pass if a switch is set. */
+  asks(trace, state) {
+    const cell = cellOf(trace, state);
+    if (!cell) return {};
+    const ask = requestOf(trace, state, cell);
+    const edits = editsOf(state, cell.place);
+    return { plain: ask, ...(edits.length > 0 && { changed: { ...ask, edits } }) };
+  },
+
+  /** Return the difference between the derivation and the model's numbers. */
+  wording(trace, state) {
+    const subject = subjectOf(trace, state);
+    if (!subject) return {};
+    const answer = state.why_unscaled ? [UNSCALED] : undefined;
+    return { help: `${why.help} ${checked(subject)}`, ...(answer && { answer }) };
+  },
+
+  controls(trace, state) {
+    const cell = cellOf(trace, state);
+    if (!cell) return [];
+    const { place, path, query, key, queries, keys } = cell;
+    const [name] = Object.keys(choosing(trace, place.rows, query));
+    const isAsTrained = editsOf(state, place).length === 0;
+    return [
+      ...headControls(weightsAt(place, trace), trace, state),
+      choice(name, 'Query', query, tokenOptions(queries)),
+      choice('key', 'Key', state.key === null ? null : key, [
+        { id: null, title: 'the strongest' },
+        ...tokenOptions(keys),
+      ]),
+      ...(termsOf(trace.card, path, state.head).scale === 1 ? [] : [unscaledFlag(state)]),
+      control('number', 'why_temperature', 'Softmax temperature', state.why_temperature, {
+        step: 0.1,
+        shown: signed(state.why_temperature, 1),
+      }),
+      {
+        kind: 'button',
+        label: 'As trained',
+        patch: { why_unscaled: false, why_temperature: 1 },
+        disabled: isAsTrained,
+      },
+    ];
+  },
+
+  panels(trace, state) {
+    if (!cellOf(trace, state) || refusal(state))
+      return [{ id: 'product', state: { step: 'product', nth: 1 } }];
+    const isTurned = state.answers?.plain?.trace
+      ? subjectOf(trace, state)?.now.isTurned
+      : trace.card?.positional === 'rotary';
+    const steps = Object.keys(STEPS).filter((step) => step !== 'turn' || isTurned);
+    return [
+      ...steps.map((step, index) => ({ id: step, state: { step, nth: index + 1 } })),
+      { id: 'keys', state: { step: 'keys', nth: steps.length + 1 } },
+    ];
+  },
+
+  /** The state has the panel’s `step`, `nth`. */
+  figure(trace, state) {
+    if (!cellOf(trace, state))
+      return { title: 'Why this cell', notice: 'This trace holds no attention weights.' };
+    const subject = subjectOf(trace, state);
+    if (!subject || refusal(state))
+      return {
+        title: state.step === 'keys' ? 'All keys' : `Step ${state.nth}`,
+        notice: noticeOf(refusal(state) ?? state.answers?.plain),
+        isWaiting: !refusal(state),
+      };
+    if (state.step === 'keys') return allKeysFigure(subject, state);
+    const drawn = stepFigure(STEPS[state.step](subject), subject, state);
+    const isScore = state.why_unscaled && state.step === SCALING_STEP;
+    return {
+      ...drawn,
+      title: `${state.nth}. ${drawn.title}`,
+      ...(isScore && { actions: [...(drawn.actions ?? []), TO_EXPERIMENT] }),
+    };
+  },
 };
 
 /**
@@ -80,19 +153,6 @@ function cellOf(trace, state) {
     keys,
     queries: tokensOf(trace, place.rows),
   };
-}
-
-/**
- * The requests: one head of one layer, and the same of the edited pass if a switch is set.
- * @param {Trace} trace
- * @param {ViewState} state
- */
-function asks(trace, state) {
-  const cell = cellOf(trace, state);
-  if (!cell) return {};
-  const ask = requestOf(trace, state, cell);
-  const edits = editsOf(state, cell.place);
-  return { plain: ask, ...(edits.length > 0 && { changed: { ...ask, edits } }) };
 }
 
 /**
@@ -166,18 +226,6 @@ function workedOut(trace, state) {
   };
 }
 
-/**
- * Return the difference between the derivation and the model's numbers.
- * @param {Trace} trace
- * @param {ViewState} state
- */
-function wording(trace, state) {
-  const subject = subjectOf(trace, state);
-  if (!subject) return {};
-  const answer = state.why_unscaled ? [UNSCALED] : undefined;
-  return { help: `${why.help} ${checked(subject)}`, ...(answer && { answer }) };
-}
-
 /** @param {Subject} subject */
 function checked({ now, pass, path }) {
   if (!pass) return 'Waiting for the pass with this change.';
@@ -190,34 +238,6 @@ function checked({ now, pass, path }) {
   return `Recomputed in this browser in double precision from the tensors of the pass: ${verdict}${far}.`;
 }
 
-/** @param {Trace} trace @param {ViewState} state @returns {Control[]} */
-function controls(trace, state) {
-  const cell = cellOf(trace, state);
-  if (!cell) return [];
-  const { place, path, query, key, queries, keys } = cell;
-  const [name] = Object.keys(choosing(trace, place.rows, query));
-  const isAsTrained = editsOf(state, place).length === 0;
-  return [
-    ...headControls(weightsAt(place, trace), trace, state),
-    choice(name, 'Query', query, tokenOptions(queries)),
-    choice('key', 'Key', state.key === null ? null : key, [
-      { id: null, title: 'the strongest' },
-      ...tokenOptions(keys),
-    ]),
-    ...(termsOf(trace.card, path, state.head).scale === 1 ? [] : [unscaledFlag(state)]),
-    control('number', 'why_temperature', 'Softmax temperature', state.why_temperature, {
-      step: 0.1,
-      shown: signed(state.why_temperature, 1),
-    }),
-    {
-      kind: 'button',
-      label: 'As trained',
-      patch: { why_unscaled: false, why_temperature: 1 },
-      disabled: isAsTrained,
-    },
-  ];
-}
-
 /** @param {ViewState} state @returns {Control} */
 function unscaledFlag(state) {
   return control('flag', 'why_unscaled', 'Leave out 1/√d', state.why_unscaled, {
@@ -228,45 +248,6 @@ function unscaledFlag(state) {
 /** Return the notice of a missing answer. @param {ViewState} state */
 function refusal({ answers }) {
   return [answers?.plain, answers?.changed].find((answer) => answer?.problem);
-}
-
-/** @param {Trace} trace @param {ViewState} state */
-function panels(trace, state) {
-  if (!cellOf(trace, state) || refusal(state))
-    return [{ id: 'product', state: { step: 'product', nth: 1 } }];
-  const isTurned = state.answers?.plain?.trace
-    ? subjectOf(trace, state)?.now.isTurned
-    : trace.card?.positional === 'rotary';
-  const steps = Object.keys(STEPS).filter((step) => step !== 'turn' || isTurned);
-  return [
-    ...steps.map((step, index) => ({ id: step, state: { step, nth: index + 1 } })),
-    { id: 'keys', state: { step: 'keys', nth: steps.length + 1 } },
-  ];
-}
-
-/**
- * @param {Trace} trace
- * @param {ViewState} state with the panel’s `step`, `nth`
- * @returns {Figure}
- */
-function figure(trace, state) {
-  if (!cellOf(trace, state))
-    return { title: 'Why this cell', notice: 'This trace holds no attention weights.' };
-  const subject = subjectOf(trace, state);
-  if (!subject || refusal(state))
-    return {
-      title: state.step === 'keys' ? 'All keys' : `Step ${state.nth}`,
-      notice: noticeOf(refusal(state) ?? state.answers?.plain),
-      isWaiting: !refusal(state),
-    };
-  if (state.step === 'keys') return allKeysFigure(subject, state);
-  const drawn = stepFigure(STEPS[state.step](subject), subject, state);
-  const isScore = state.why_unscaled && state.step === SCALING_STEP;
-  return {
-    ...drawn,
-    title: `${state.nth}. ${drawn.title}`,
-    ...(isScore && { actions: [...(drawn.actions ?? []), TO_EXPERIMENT] }),
-  };
 }
 
 const TITLE = 'All keys of this query';

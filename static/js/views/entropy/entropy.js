@@ -18,8 +18,8 @@ import { panes } from '../../plot/panes.js';
 
 /**
  * @import { Place } from '../../trace/attention.js'
- * @import { Matrix, Token, Trace } from '../../trace/trace.js'
- * @import { Figure, ViewCode, ViewState } from '../../plot/figure.js'
+ * @import { Matrix, Trace } from '../../trace/trace.js'
+ * @import { ViewCode, ViewState } from '../../plot/figure.js'
  */
 
 /** @type {ViewCode} */
@@ -30,7 +30,78 @@ export const entropy = {
     bit: 'one bit more: as if the weight were spread over twice as many keys',
   },
   ...ATTENTIONS,
-  figure,
+
+  figure(trace, state) {
+    const title = 'How widely each token attends';
+    const place = choosePlace(state, trace);
+    if (!place || weightsAt(place, trace).length === 0)
+      return { title, notice: 'This pass holds no attention weights.' };
+    const tokens = tokensOf(trace, place.rows);
+    const spread = measureSpread(trace, place);
+    const { layers, bits, means } = spread;
+    const most = Math.log2(tokensOf(trace, place.columns).length) || 1;
+    const query = queryOf(state, trace, place.rows);
+    /** @param {number} row @param {number} column */
+    const say = (row, column) =>
+      `${named(tokens, column)} spreads its attention in layer ${layers[row]} by ${decimal(bits.data[row * bits.columns + column], 2)} bits, ${decimal(means[column], 2)} over all layers`;
+    const shown = Math.max(layers.indexOf(state.layer), 0);
+    return {
+      title,
+      summary: `Entropy of the attention of ${tokens.length} tokens in ${layers.length} layers, of at most ${decimal(most, 2)} bits.`,
+      facts: [
+        ['Mean', `${decimal(meanOf(means), 2)} bits`],
+        ['Evenly over all keys', `${decimal(most, 2)} bits`],
+      ],
+      ...chart(
+        {
+          x: tokenBand(
+            tokens,
+            { side: place.rows, query, choose: (token) => choosing(trace, place.rows, token) },
+            { title: 'query', side: 'top', isSlanted: true },
+          ),
+          y: band(layers.map(String), { title: 'layer', side: 'top' }),
+          isSwapped: isTurned(state),
+          marks: [
+            cell(bits, {
+              ramp: { title: 'bits', domain: [0, most] },
+              text: ({ value }) => decimal(value, 1),
+              format: (value) => decimal(value, 4),
+              name: ({ row, column }) => `${named(tokens, column)}, layer ${layers[row]}`,
+              number: ({ value }) => `${decimal(value, 2)} bits`,
+              say: ({ row, column }) => say(row, column),
+              choose: ({ row, column }) => ({
+                ...choosing(trace, place.rows, column),
+                view: 'attention',
+                layer: layers[row],
+              }),
+            }),
+          ],
+          panes: panes([meansPane(means, most, state)]),
+          table: {
+            rows: { title: 'layer', labels: layers.map((layer) => `layer ${layer}`) },
+            columns: { title: 'query' },
+            quantity: 'entropy of the attention weights in bits, mean over the heads',
+            request: { capture: weightsAt(place, trace).map(({ site }) => site) },
+            made: { said: 'The entropy of each row of weights, −Σ w·log₂ w, averaged over heads.' },
+          },
+          sentence: {
+            ofToken: (token) => ({
+              readout: say(shown, token),
+              tint: shareOf(spread, shown, most),
+            }),
+            rest: { readout: say(shown, query), tint: shareOf(spread, shown, most) },
+            ceiling: 1,
+          },
+          cursor: {
+            start: { row: shown, column: query },
+            chooseHint: 'Enter opens the attention of the layer at the token',
+            note: 'Choose a cell to open the attention of the layer.',
+          },
+        },
+        state,
+      ),
+    };
+  },
 };
 
 /** @typedef {{layers: number[], bits: Matrix, means: number[]}} Spread bits by layer and query, and the mean over the layers */
@@ -60,76 +131,6 @@ export function measureSpread(trace, place) {
 /** @param {number[]} values */
 function meanOf(values) {
   return values.reduce((sum, value) => sum + value, 0) / values.length;
-}
-
-/** @param {Trace} trace @param {ViewState} state @returns {Figure} */
-function figure(trace, state) {
-  const title = 'How widely each token attends';
-  const place = choosePlace(state, trace);
-  if (!place || weightsAt(place, trace).length === 0)
-    return { title, notice: 'This pass holds no attention weights.' };
-  const tokens = tokensOf(trace, place.rows);
-  const spread = measureSpread(trace, place);
-  const { layers, bits, means } = spread;
-  const most = Math.log2(tokensOf(trace, place.columns).length) || 1;
-  const query = queryOf(state, trace, place.rows);
-  /** @param {number} row @param {number} column */
-  const say = (row, column) =>
-    `${named(tokens, column)} spreads its attention in layer ${layers[row]} by ${decimal(bits.data[row * bits.columns + column], 2)} bits, ${decimal(means[column], 2)} over all layers`;
-  const shown = Math.max(layers.indexOf(state.layer), 0);
-  return {
-    title,
-    summary: `Entropy of the attention of ${tokens.length} tokens in ${layers.length} layers, of at most ${decimal(most, 2)} bits.`,
-    facts: [
-      ['Mean', `${decimal(meanOf(means), 2)} bits`],
-      ['Evenly over all keys', `${decimal(most, 2)} bits`],
-    ],
-    ...chart(
-      {
-        x: tokenBand(
-          tokens,
-          { side: place.rows, query, choose: (token) => choosing(trace, place.rows, token) },
-          { title: 'query', side: 'top', isSlanted: true },
-        ),
-        y: band(layers.map(String), { title: 'layer', side: 'top' }),
-        isSwapped: isTurned(state),
-        marks: [
-          cell(bits, {
-            ramp: { title: 'bits', domain: [0, most] },
-            text: ({ value }) => decimal(value, 1),
-            format: (value) => decimal(value, 4),
-            name: ({ row, column }) => `${named(tokens, column)}, layer ${layers[row]}`,
-            number: ({ value }) => `${decimal(value, 2)} bits`,
-            say: ({ row, column }) => say(row, column),
-            choose: ({ row, column }) => ({
-              ...choosing(trace, place.rows, column),
-              view: 'attention',
-              layer: layers[row],
-            }),
-          }),
-        ],
-        panes: panes([meansPane(means, most, state)]),
-        table: {
-          rows: { title: 'layer', labels: layers.map((layer) => `layer ${layer}`) },
-          columns: { title: 'query' },
-          quantity: 'entropy of the attention weights in bits, mean over the heads',
-          request: { capture: weightsAt(place, trace).map(({ site }) => site) },
-          made: { said: 'The entropy of each row of weights, −Σ w·log₂ w, averaged over heads.' },
-        },
-        sentence: {
-          ofToken: (token) => ({ readout: say(shown, token), tint: shareOf(spread, shown, most) }),
-          rest: { readout: say(shown, query), tint: shareOf(spread, shown, most) },
-          ceiling: 1,
-        },
-        cursor: {
-          start: { row: shown, column: query },
-          chooseHint: 'Enter opens the attention of the layer at the token',
-          note: 'Choose a cell to open the attention of the layer.',
-        },
-      },
-      state,
-    ),
-  };
 }
 
 /**

@@ -22,10 +22,9 @@ import { choice, numbered } from '../../ui/controls.js';
 
 /**
  * @import { Side } from '../../trace/attention.js'
- * @import { Ask, Token, Trace } from '../../trace/trace.js'
+ * @import { Token, Trace } from '../../trace/trace.js'
  * @import { Figure, Frame, ViewCode, ViewState } from '../../plot/figure.js'
  * @import { State } from '../../state/state.js'
- * @import { Control } from '../../ui/controls.js'
  * @import { Share, Stage } from './routing.js'
  */
 
@@ -87,62 +86,63 @@ export const experts = {
   places: (trace) => (isDense(trace) ? [] : findStacks(trace)),
   place: (trace, state) => chooseStack(state, trace),
   arrangement: (_, { experts_show: show }) => (show === 'specialities' ? 'pair' : ''),
-  controls,
-  asks,
-  panels,
-  figure,
+
+  controls(trace, state) {
+    const scene = sceneOf(trace, state);
+    if (scene.stages.length === 0) return [];
+    const { experts_show: show = 'routing' } = state;
+    const kinds = choice('experts_show', 'Show', show, SHOWS);
+    if (show !== 'specialities') return [kinds];
+    const layers = numbered(scene.stages.map(({ layer }) => layer));
+    const all = scene.stage.routing.load.map((_, expert) => ({
+      id: expert,
+      title: `Expert ${expert}`,
+    }));
+    return [
+      kinds,
+      choice('layer', 'Layer', scene.stage.layer, layers),
+      choice('experts_expert', 'Expert', scene.expert, all),
+    ];
+  },
+
+  /** Only the full card says what the experts take. */
+  asks(trace, { experts_show: show }) {
+    const isAsked = show === 'specialities' && !isDense(trace);
+    return { ...(isAsked && { card: { card: trace.model } }) };
+  },
+
+  /** Return one panel for each layer that routes; a dense model has one, with a notice. */
+  panels(trace, state) {
+    const { stages, stack } = sceneOf(trace, state);
+    if (stages.length === 0) return [{ id: 'dense', state: { stack } }];
+    /** @param {string} name */
+    const part = (name) => ({ id: name, state: { part: name, stack } });
+    if (state.experts_show === 'route') return ['flow', 'ways'].map(part);
+    if (state.experts_show === 'specialities') return ['kinds', 'taken'].map(part);
+    return [
+      ...stages.filter(({ layer }) => layer === state.layer),
+      ...stages.filter(({ layer }) => layer !== state.layer),
+    ].map(({ layer }) => ({
+      id: `layer-${layer}`,
+      state: { part: 'routing', stack, drawn: layer },
+    }));
+  },
+
+  /** The state has the panel’s `part`, `stack`, `drawn`. */
+  figure(trace, state) {
+    const scene = sceneOf(trace, state);
+    if (scene.stages.length === 0) return dense(trace, scene);
+    const { part = 'routing' } = state;
+    if (!(part in SPECIALITIES)) return FIGURES[part](trace, state, scene);
+    const answer = state.answers.card;
+    if (!answer?.trace) return { title: 'Specialities', notice: noticeOf(answer) };
+    return SPECIALITIES[part]({ ...trace, card: answer.trace.card }, state, scene);
+  },
 };
 
 /** @param {Trace} trace */
 function isDense({ tensors }) {
   return layersWith(tensors, 'experts.router_probs').length === 0;
-}
-
-/**
- * Only the full card says what the experts take.
- * @param {Trace} trace
- * @param {ViewState} state
- * @returns {Record<string, Ask>}
- */
-function asks(trace, { experts_show: show }) {
-  return show === 'specialities' && !isDense(trace) ? { card: { card: trace.model } } : {};
-}
-
-/** @param {Trace} trace @param {ViewState} state @returns {Control[]} */
-function controls(trace, state) {
-  const scene = sceneOf(trace, state);
-  if (scene.stages.length === 0) return [];
-  const { experts_show: show = 'routing' } = state;
-  const kinds = choice('experts_show', 'Show', show, SHOWS);
-  if (show !== 'specialities') return [kinds];
-  const layers = numbered(scene.stages.map(({ layer }) => layer));
-  const all = scene.stage.routing.load.map((_, expert) => ({
-    id: expert,
-    title: `Expert ${expert}`,
-  }));
-  return [
-    kinds,
-    choice('layer', 'Layer', scene.stage.layer, layers),
-    choice('experts_expert', 'Expert', scene.expert, all),
-  ];
-}
-
-/**
- * Return one panel for each layer that routes; a dense model has one, with a notice.
- * @param {Trace} trace
- * @param {ViewState} state
- */
-function panels(trace, state) {
-  const { stages, stack } = sceneOf(trace, state);
-  if (stages.length === 0) return [{ id: 'dense', state: { stack } }];
-  /** @param {string} name */
-  const part = (name) => ({ id: name, state: { part: name, stack } });
-  if (state.experts_show === 'route') return ['flow', 'ways'].map(part);
-  if (state.experts_show === 'specialities') return ['kinds', 'taken'].map(part);
-  return [
-    ...stages.filter(({ layer }) => layer === state.layer),
-    ...stages.filter(({ layer }) => layer !== state.layer),
-  ].map(({ layer }) => ({ id: `layer-${layer}`, state: { part: 'routing', stack, drawn: layer } }));
 }
 
 /**
@@ -181,21 +181,6 @@ function sceneOf(trace, state) {
     tokens: tokensOf(trace, side),
     expert: stage && chooseExpert(state, stage, query),
   };
-}
-
-/**
- * @param {Trace} trace
- * @param {ViewState} state with the panel’s `part`, `stack`, `drawn`
- * @returns {Figure}
- */
-function figure(trace, state) {
-  const scene = sceneOf(trace, state);
-  if (scene.stages.length === 0) return dense(trace, scene);
-  const { part = 'routing' } = state;
-  if (!(part in SPECIALITIES)) return FIGURES[part](trace, state, scene);
-  const answer = state.answers.card;
-  if (!answer?.trace) return { title: 'Specialities', notice: noticeOf(answer) };
-  return SPECIALITIES[part]({ ...trace, card: answer.trace.card }, state, scene);
 }
 
 /** @param {Trace} trace @param {Scene} scene */

@@ -35,7 +35,6 @@ import { control, headControls } from '../../ui/controls.js';
  * @import { Token, Trace } from '../../trace/trace.js'
  * @import { Figure, ViewCode, ViewState } from '../../plot/figure.js'
  * @import { Guess } from '../../plot/bars.js'
- * @import { Control } from '../../ui/controls.js'
  */
 
 const PATH = '/api/v1/generate';
@@ -49,65 +48,57 @@ export const generate = {
   help: 'The model continues the text: it samples a token from its prediction, appends it, and samples again. Each token keeps its alternatives, its attention row and its experts.',
   terms: { ...TERMS, ...SEARCH_TERMS },
   arrangement: 'many',
-  wording,
+
+  /** A model that does not generate has no terms of sampling. */
+  wording(trace) {
+    return isWritable(trace) ? {} : { terms: {} };
+  },
   asks: (trace, state) =>
     isWritable(trace) && !state.generate_path?.length ? asksSampled('generate', state) : {},
-  controls,
-  panels,
-  figure,
+
+  controls(trace, state) {
+    if (!isWritable(trace)) return [];
+    const { generate_seed: seed } = state;
+    const layers = weightsAt({ stack: 'decoder', ending: 'self_attention' }, trace);
+    return [
+      ...sliders('generate', state),
+      control('integer', 'generate_seed', 'Seed', Math.floor(seed)),
+      ...(layers.length > 0 ? headControls(layers, trace, state) : []),
+      ...searchControls(trace, state),
+    ];
+  },
+
+  panels(trace, state) {
+    /** @type {Step[]} */
+    const steps = state.generation?.steps ?? [];
+    if (!isWritable(trace) || steps.length === 0) return [{ id: '', state: {} }];
+    const parts = steps.some(({ experts: routed }) => routed)
+      ? ['choices', 'row', 'experts']
+      : ['choices', 'row'];
+    return parts.map((id) => ({ id, state: { generate_part: id } }));
+  },
+
+  /** The state has `generation`, what is known of the written tokens. */
+  figure(trace, state) {
+    if (!isWritable(trace)) return ofAnotherModel(trace, state);
+    /** @type {Partial<Writing>} */
+    const { steps = [], isReading = false } = state.generation ?? {};
+    if (steps.length === 0)
+      return state.generate_path?.length > 0
+        ? notRead(state, isReading)
+        : startFigure(trace, state);
+    const chosen = chosenStep(state, steps);
+    /** @type {Subject} */
+    const subject = {
+      trace,
+      state,
+      step: steps[chosen],
+      tokens: tokensWith(trace, steps.slice(0, chosen + 1)),
+      path: steps.slice(0, chosen + 1).map(({ id }) => id),
+    };
+    return PARTS[state.generate_part ?? 'choices'](subject);
+  },
 };
-
-/** A model that does not generate has no terms of sampling. @param {Trace} trace */
-function wording(trace) {
-  return isWritable(trace) ? {} : { terms: {} };
-}
-
-/** @param {Trace} trace @param {ViewState} state @returns {Control[]} */
-function controls(trace, state) {
-  if (!isWritable(trace)) return [];
-  const { generate_seed: seed } = state;
-  const layers = weightsAt({ stack: 'decoder', ending: 'self_attention' }, trace);
-  return [
-    ...sliders('generate', state),
-    control('integer', 'generate_seed', 'Seed', Math.floor(seed)),
-    ...(layers.length > 0 ? headControls(layers, trace, state) : []),
-    ...searchControls(trace, state),
-  ];
-}
-
-/** @param {Trace} trace @param {ViewState} state */
-function panels(trace, state) {
-  /** @type {Step[]} */
-  const steps = state.generation?.steps ?? [];
-  if (!isWritable(trace) || steps.length === 0) return [{ id: '', state: {} }];
-  const parts = steps.some(({ experts: routed }) => routed)
-    ? ['choices', 'row', 'experts']
-    : ['choices', 'row'];
-  return parts.map((id) => ({ id, state: { generate_part: id } }));
-}
-
-/**
- * @param {Trace} trace
- * @param {ViewState} state with `generation`, what is known of the written tokens
- * @returns {Figure}
- */
-function figure(trace, state) {
-  if (!isWritable(trace)) return ofAnotherModel(trace, state);
-  /** @type {Partial<Writing>} */
-  const { steps = [], isReading = false } = state.generation ?? {};
-  if (steps.length === 0)
-    return state.generate_path?.length > 0 ? notRead(state, isReading) : startFigure(trace, state);
-  const chosen = chosenStep(state, steps);
-  /** @type {Subject} */
-  const subject = {
-    trace,
-    state,
-    step: steps[chosen],
-    tokens: tokensWith(trace, steps.slice(0, chosen + 1)),
-    path: steps.slice(0, chosen + 1).map(({ id }) => id),
-  };
-  return PARTS[state.generate_part ?? 'choices'](subject);
-}
 
 /**
  * @typedef {Object} Subject a written token, and what came before it

@@ -35,11 +35,10 @@ import { asksForAtlas, ATLAS_PARTS, atlasFigure } from './atlas_figures.js';
 
 /**
  * @import { Place } from '../../trace/attention.js'
- * @import { Ask, NamedArray, Trace } from '../../trace/trace.js'
+ * @import { NamedArray, Trace } from '../../trace/trace.js'
  * @import { Card, HeadProfile, HeadProfiles } from '../../trace/card.js'
  * @import { Handlers } from '../../ui/view_section.js'
  * @import { Figure, Frame, Overview, ViewCode, ViewState } from '../../plot/figure.js'
- * @import { Control } from '../../ui/controls.js'
  */
 
 const ROW_HEIGHT = 26;
@@ -51,23 +50,6 @@ const TICK = 0.31;
 const LONGEST_SENTENCE = 60;
 
 const PANELS = ['profile', 'writes', 'seeks'];
-
-/** Load what is no figure: the search of the corpus, and the measuring of a profile. */
-async function loadOverview() {
-  const [{ createAtlas }, { createProfile }] = await Promise.all([
-    import('./atlas.js'),
-    import('../../ui/profile.js'),
-  ]);
-  /** @param {Handlers} handlers @returns {Overview} */
-  return (handlers) => {
-    const parts = [createProfile(handlers), createAtlas(handlers)];
-    return {
-      element: element('div', {}, ...parts.map((part) => part.element)),
-      show: (trace, state) => parts.forEach((part) => part.show(trace, state)),
-      leave: () => parts.forEach((part) => part.leave?.()),
-    };
-  };
-}
 
 /** @type {ViewCode} */
 export const head = {
@@ -91,70 +73,83 @@ export const head = {
     ...(trace.card?.analyses.includes(ANALYSIS) ? { circuits: requestOf(state.head) } : {}),
     ...asksForAtlas(trace, choosePlace(state, trace), state),
   }),
-  controls,
+
+  controls(trace, state) {
+    const place = choosePlace(state, trace);
+    if (!place) return [];
+    const tokens = tokensOf(trace, place.columns);
+    return [
+      choice('key', 'Attending to', sourceIn(trace, place, state), tokenOptions(tokens), {
+        help: 'The token whose OV circuit is shown',
+      }),
+    ];
+  },
   panels: ({ card }) =>
     [...PANELS, ...(card?.has_atlas ? ATLAS_PARTS : [])].map((id) => ({
       id,
       state: { chart: id },
     })),
-  loadOverview,
-  figure,
-};
 
-/** @param {Trace} trace @param {ViewState} state @returns {Figure} */
-function figure(trace, state) {
-  const place = choosePlace(state, trace);
-  if (!place) return { title: 'Head', notice: 'This trace holds no attention weights.' };
-  if (state.chart === 'writes' || state.chart === 'seeks')
-    return circuitFigure(state.chart, trace, place, state);
-  const part = ATLAS_PARTS.find((name) => name === state.chart);
-  if (part) return atlasFigure(part, trace, place, state);
-  const { layer, head: number } = state;
-  const title = capitalised(headInWords(trace, place, layer, number));
-  const answer = state.answers?.card;
-  if (!answer?.trace) return { title, notice: noticeOf(answer), isWaiting: true };
-  const profiles = answer.trace.card?.heads ?? null;
-  const profile = profiles?.attentions[`${place.stack}.layers.${layer}.${place.ending}`]?.[number];
-  if (!profiles || !profile) {
+  /** Load what is no figure: the search of the corpus, and the measuring of a profile. */
+  async loadOverview() {
+    const [{ createAtlas }, { createProfile }] = await Promise.all([
+      import('./atlas.js'),
+      import('../../ui/profile.js'),
+    ]);
+    /** @param {Handlers} handlers @returns {Overview} */
+    return (handlers) => {
+      const parts = [createProfile(handlers), createAtlas(handlers)];
+      return {
+        element: element('div', {}, ...parts.map((part) => part.element)),
+        show: (trace, state) => parts.forEach((part) => part.show(trace, state)),
+        leave: () => parts.forEach((part) => part.leave?.()),
+      };
+    };
+  },
+
+  figure(trace, state) {
+    const place = choosePlace(state, trace);
+    if (!place) return { title: 'Head', notice: 'This trace holds no attention weights.' };
+    if (state.chart === 'writes' || state.chart === 'seeks')
+      return circuitFigure(state.chart, trace, place, state);
+    const part = ATLAS_PARTS.find((name) => name === state.chart);
+    if (part) return atlasFigure(part, trace, place, state);
+    const { layer, head: number } = state;
+    const title = capitalised(headInWords(trace, place, layer, number));
+    const answer = state.answers?.card;
+    if (!answer?.trace) return { title, notice: noticeOf(answer), isWaiting: true };
+    const profiles = answer.trace.card?.heads ?? null;
+    const profile =
+      profiles?.attentions[`${place.stack}.layers.${layer}.${place.ending}`]?.[number];
+    if (!profiles || !profile) {
+      return {
+        title,
+        notice: `The heads of ${trace.model} have no profile: what each does over many sentences was not measured.`,
+      };
+    }
+    const rows = rowsOf(profile);
     return {
       title,
-      notice: `The heads of ${trace.model} have no profile: what each does over many sentences was not measured.`,
+      summary: `${rows.length} scores of the head over ${grouped(profiles.sentences)} sentences.`,
+      help: helpFor(profile, profiles),
+      facts: factsOf(trace, place, state, profile, profiles),
+      ...scoreBars(trace, place, rows, state),
+      actions: profile.strongest.map((example) => ({
+        label: sentenceInWords(example, profiles),
+        patch: {
+          ...NOTHING_CHOSEN,
+          text: profiles.examples[example.sentence].text,
+          target: profiles.examples[example.sentence].target || null,
+          view: 'attention',
+          where: place.id,
+          layer,
+          head: number,
+          ...choosing(trace, place.rows, example.query),
+        },
+      })),
     };
-  }
-  const rows = rowsOf(profile);
-  return {
-    title,
-    summary: `${rows.length} scores of the head over ${grouped(profiles.sentences)} sentences.`,
-    help: helpFor(profile, profiles),
-    facts: factsOf(trace, place, state, profile, profiles),
-    ...scoreBars(trace, place, rows, state),
-    actions: profile.strongest.map((example) => ({
-      label: sentenceInWords(example, profiles),
-      patch: {
-        ...NOTHING_CHOSEN,
-        text: profiles.examples[example.sentence].text,
-        target: profiles.examples[example.sentence].target || null,
-        view: 'attention',
-        where: place.id,
-        layer,
-        head: number,
-        ...choosing(trace, place.rows, example.query),
-      },
-    })),
-  };
-}
-
-/** @param {Trace} trace @param {ViewState} state @returns {Control[]} */
-function controls(trace, state) {
-  const place = choosePlace(state, trace);
-  if (!place) return [];
-  const tokens = tokensOf(trace, place.columns);
-  return [
-    choice('key', 'Attending to', sourceIn(trace, place, state), tokenOptions(tokens), {
-      help: 'The token whose OV circuit is shown',
-    }),
-  ];
-}
+  },
+};
 
 /** @typedef {{name: string, title: string, score: number, control: number, isLabel: boolean}} Row */
 

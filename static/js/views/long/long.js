@@ -46,32 +46,73 @@ export const long = {
     distance: 'how many tokens back the row looks, by weight',
     loss: '−log₂ of the probability that the next token had, in bits',
   },
-  asks,
+
+  /** Return the map of the text, the tile of a part of it, and the numbers of the rows. */
+  asks(trace, state) {
+    /** @type {Record<string, Ask>} */
+    const overview = trace.resolution ? {} : { overview: overviewAsk(trace.card) };
+    const whole = overviewOf(trace, state);
+    if (!whole) return overview;
+    if (state.long_show === 'blocks')
+      return {
+        ...overview,
+        blocks: blocksAsk(attentionOf(trace, state), queryOf(trace, state), state.head),
+      };
+    const tile = tileOf(whole, state);
+    return { ...overview, ...(tile && { tile: { tile } }), rows: rowsAsk(trace, state) };
+  },
   places: (trace) => (placesIn(trace).length > 1 ? placesIn(trace) : []),
   place: (trace, state) => placeIn(trace, state).id,
-  controls,
-  figure,
-};
 
-/**
- * Return the map of the text, the tile of a part of it, and the numbers of the rows.
- * @param {Trace} trace
- * @param {ViewState} state
- * @returns {Record<string, Ask>}
- */
-function asks(trace, state) {
-  /** @type {Record<string, Ask>} */
-  const overview = trace.resolution ? {} : { overview: overviewAsk(trace.card) };
-  const whole = overviewOf(trace, state);
-  if (!whole) return overview;
-  if (state.long_show === 'blocks')
-    return {
-      ...overview,
-      blocks: blocksAsk(attentionOf(trace, state), queryOf(trace, state), state.head),
-    };
-  const tile = tileOf(whole, state);
-  return { ...overview, ...(tile && { tile: { tile } }), rows: rowsAsk(trace, state) };
-}
+  controls(trace, state) {
+    const show = choice('long_show', 'Show', state.long_show, [
+      { id: 'map', title: 'Map', help: 'The weights of the head' },
+      {
+        id: 'blocks',
+        title: 'Block by block',
+        help: 'How a row is computed without ever holding the whole matrix',
+      },
+    ]);
+    return [show, ...(state.long_show === 'blocks' ? blockControls : mapControls)(trace, state)];
+  },
+
+  figure(trace, state) {
+    const title = `Overview: layer ${state.layer}, head ${state.head}`;
+    const overview = overviewOf(trace, state);
+    if (!overview) return waiting(title, state, 'overview');
+    const attention = attentionOf(overview, state);
+    if (state.long_show === 'blocks') {
+      const tensors = state.answers?.blocks?.trace?.tensors;
+      if (!tensors) return waiting(title, state, 'blocks');
+      const query = queryOf(trace, state);
+      const texts = textsOf(trace, state);
+      return blocksFigure({ title, attention, query, texts, trace, state }, tensors);
+    }
+    const whole = wholeShown(overview, state);
+    if (!whole) return { title, notice: `The trace has no map of ${attention}.` };
+    const region = tiledRegion(overview, state);
+    const tile = state.answers?.tile?.trace;
+    if (region && !tile) return waiting(title, state, 'tile');
+    const pool = state.long_pool ?? 'mean';
+    const shown =
+      region && tile
+        ? ofTile(tile, region, attention, pool)
+        : ofWhole(overview, state, regionIn(overview, state));
+    if (!shown) return { title, notice: `The trace has no map of ${attention}.` };
+    return mapFigure({
+      title,
+      trace,
+      overview,
+      rows: rowsAsk(trace, state),
+      state,
+      pool,
+      attention,
+      whole,
+      shown,
+      tile: tileOf(overview, state),
+    });
+  },
+};
 
 /**
  * Return the numbers of every row, of all layers at once if one answer holds them: each answer
@@ -132,19 +173,6 @@ function tileOf(overview, state) {
 }
 
 /** @param {Trace} trace @param {ViewState} state @returns {Control[]} */
-function controls(trace, state) {
-  const show = choice('long_show', 'Show', state.long_show, [
-    { id: 'map', title: 'Map', help: 'The weights of the head' },
-    {
-      id: 'blocks',
-      title: 'Block by block',
-      help: 'How a row is computed without ever holding the whole matrix',
-    },
-  ]);
-  return [show, ...(state.long_show === 'blocks' ? blockControls : mapControls)(trace, state)];
-}
-
-/** @param {Trace} trace @param {ViewState} state @returns {Control[]} */
 function blockControls(trace, state) {
   const size = blockFor(textsOf(trace, state));
   const sizes = [size / 2, size, size * 2, size * 4].filter(Number.isInteger);
@@ -186,44 +214,6 @@ function mapControls(trace, state) {
     button('Up', 'Shift+ArrowUp'),
     button('Down', 'Shift+ArrowDown'),
   ];
-}
-
-/** @param {Trace} trace @param {ViewState} state @returns {Figure} */
-function figure(trace, state) {
-  const title = `Overview: layer ${state.layer}, head ${state.head}`;
-  const overview = overviewOf(trace, state);
-  if (!overview) return waiting(title, state, 'overview');
-  const attention = attentionOf(overview, state);
-  if (state.long_show === 'blocks') {
-    const tensors = state.answers?.blocks?.trace?.tensors;
-    if (!tensors) return waiting(title, state, 'blocks');
-    const query = queryOf(trace, state);
-    const texts = textsOf(trace, state);
-    return blocksFigure({ title, attention, query, texts, trace, state }, tensors);
-  }
-  const whole = wholeShown(overview, state);
-  if (!whole) return { title, notice: `The trace has no map of ${attention}.` };
-  const region = tiledRegion(overview, state);
-  const tile = state.answers?.tile?.trace;
-  if (region && !tile) return waiting(title, state, 'tile');
-  const pool = state.long_pool ?? 'mean';
-  const shown =
-    region && tile
-      ? ofTile(tile, region, attention, pool)
-      : ofWhole(overview, state, regionIn(overview, state));
-  if (!shown) return { title, notice: `The trace has no map of ${attention}.` };
-  return mapFigure({
-    title,
-    trace,
-    overview,
-    rows: rowsAsk(trace, state),
-    state,
-    pool,
-    attention,
-    whole,
-    shown,
-    tile: tileOf(overview, state),
-  });
 }
 
 /**

@@ -21,7 +21,7 @@ import { isWritable } from '../../ui/generation.js';
 
 /**
  * @import { Token, Trace } from '../../trace/trace.js'
- * @import { Figure, ViewCode, ViewState } from '../../plot/figure.js'
+ * @import { ViewCode, ViewState } from '../../plot/figure.js'
  * @import { CellCursor } from '../../plot/grid.js'
  * @import { Guess, Words } from '../../plot/bars.js'
  * @import { Patch } from '../../state/state.js'
@@ -35,83 +35,74 @@ const REQUEST = { capture: [], analyses: ['next_token'] };
 export const nextToken = {
   help: 'The model gives every token of its vocabulary a probability of following the chosen token; these are the likeliest.',
   terms: { ...PROBABILITY, ...TERMS },
-  wording,
+
+  wording(trace) {
+    if (isRating(trace)) return { terms: {}, help: '' };
+    if (isFilling(trace)) {
+      return {
+        terms: PROBABILITY,
+        help: 'The model reads both sides of a position and gives every token of its vocabulary a probability of standing there; these are the likeliest.',
+      };
+    }
+    if (!hasTwoSides(trace)) return {};
+    return {
+      terms: PROBABILITY,
+      help: 'From the whole source, and the target up to the chosen token, the model gives every token of its vocabulary a probability of coming next; these are the likeliest.',
+    };
+  },
   asks: (trace, state) => (isWritable(trace) ? asksSampled('next_token', state) : {}),
   controls: (trace, state) =>
     isWritable(trace) && !state.isSaved ? sliders('next_token', state) : [], // they ask a server
   arrangement: 'many',
-  panels,
-  figure,
-};
 
-/** @param {Trace} trace */
-function wording(trace) {
-  if (isRating(trace)) return { terms: {}, help: '' };
-  if (isFilling(trace)) {
+  /** An encoder has one panel per mask; the chosen token comes first. */
+  panels(trace, state) {
+    if (!isFilling(trace)) return [{ id: '', state: {} }];
+    const chosen = queryOf(state, trace);
+    const masks = trace.tokens.flatMap((token, index) =>
+      isMask(token) && index !== chosen ? [index] : [],
+    );
+    return [chosen, ...masks].map((index, place) => ({
+      id: place === 0 ? '' : String(place + 1),
+      state: { query: index },
+    }));
+  },
+
+  figure(trace, state) {
+    const query = queryOf(state, trace);
+    const tokens = tokensOf(trace, predictingSide(trace));
+    const words = wordsFor(trace);
+    const place = placeInWords(trace, predictingSide(trace), query);
+    const title = `${words.preposition} ${place}`;
+    const guesses = guessesAt(trace, tokens, query, state.words ?? '');
+    if (!guesses) return { title, notice: 'This model does not predict a next token.' };
+    const sampled = sampledGuesses(guesses, query, 'next_token', state);
+    const subject = { query, tokens, place, guesses: sampled ?? guesses, words };
+    const event = sampled ? 'being sampled' : words.event;
     return {
-      terms: PROBABILITY,
-      help: 'The model reads both sides of a position and gives every token of its vocabulary a probability of standing there; these are the likeliest.',
-    };
-  }
-  if (!hasTwoSides(trace)) return {};
-  return {
-    terms: PROBABILITY,
-    help: 'From the whole source, and the target up to the chosen token, the model gives every token of its vocabulary a probability of coming next; these are the likeliest.',
-  };
-}
-
-/**
- * An encoder has one panel per mask; the chosen token comes first.
- * @param {Trace} trace
- * @param {ViewState} state
- */
-function panels(trace, state) {
-  if (!isFilling(trace)) return [{ id: '', state: {} }];
-  const chosen = queryOf(state, trace);
-  const masks = trace.tokens.flatMap((token, index) =>
-    isMask(token) && index !== chosen ? [index] : [],
-  );
-  return [chosen, ...masks].map((index, place) => ({
-    id: place === 0 ? '' : String(place + 1),
-    state: { query: index },
-  }));
-}
-
-/** @param {Trace} trace @param {ViewState} state @returns {Figure} */
-function figure(trace, state) {
-  const query = queryOf(state, trace);
-  const tokens = tokensOf(trace, predictingSide(trace));
-  const words = wordsFor(trace);
-  const place = placeInWords(trace, predictingSide(trace), query);
-  const title = `${words.preposition} ${place}`;
-  const guesses = guessesAt(trace, tokens, query, state.words ?? '');
-  if (!guesses) return { title, notice: 'This model does not predict a next token.' };
-  const sampled = sampledGuesses(guesses, query, 'next_token', state);
-  const subject = { query, tokens, place, guesses: sampled ?? guesses, words };
-  const event = sampled ? 'being sampled' : words.event;
-  return {
-    title,
-    help: sampled
-      ? 'The bar is the probability of being sampled with these settings, the thin line the model’s own.'
-      : undefined,
-    summary: `The ${guesses.length} likeliest tokens ${words.preposition.toLowerCase()} ${place}.`,
-    ...guessChart(
-      subject.guesses,
-      {
-        event,
-        side: predictingSide(trace),
-        query,
-        say: (row) => sentence(subject, row, lastLayer(trace)),
-        table: {
-          quantity: `probability of ${event} ${words.preposition.toLowerCase()} token ${query}`,
-          request: asksSampled('next_token', state).sampled ?? REQUEST,
+      title,
+      help: sampled
+        ? 'The bar is the probability of being sampled with these settings, the thin line the model’s own.'
+        : undefined,
+      summary: `The ${guesses.length} likeliest tokens ${words.preposition.toLowerCase()} ${place}.`,
+      ...guessChart(
+        subject.guesses,
+        {
+          event,
+          side: predictingSide(trace),
+          query,
+          say: (row) => sentence(subject, row, lastLayer(trace)),
+          table: {
+            quantity: `probability of ${event} ${words.preposition.toLowerCase()} token ${query}`,
+            request: asksSampled('next_token', state).sampled ?? REQUEST,
+          },
+          ...adding(trace, state, subject),
         },
-        ...adding(trace, state, subject),
-      },
-      state,
-    ),
-  };
-}
+        state,
+      ),
+    };
+  },
+};
 
 /**
  * @param {Trace} trace

@@ -29,7 +29,6 @@ import { WAVES } from './waves.js';
  * @import { Card, Rotation } from '../../trace/card.js'
  * @import { Figure, ViewCode, ViewState } from '../../plot/figure.js'
  * @import { Ramp } from '../../plot/scales.js'
- * @import { Control } from '../../ui/controls.js'
  * @import { Part, Subject } from './maps.js'
  */
 
@@ -77,9 +76,38 @@ export const positions = {
     ...PARTS[partOf(state)].asks?.(trace, state, subjectOf(trace, state)),
     ...lengthAsk(trace, state),
   }),
-  controls,
-  panels,
-  figure,
+
+  controls(trace, state) {
+    const part = partOf(state);
+    const subject = subjectOf(trace, state);
+    const show = choice('positions_show', 'Show', part, OPTIONS);
+    const hasHeads =
+      part !== 'twins' &&
+      part !== 'schemes' &&
+      ['rotary', 'alibi', 'relative'].includes(subject.scheme) &&
+      (part !== 'rotation' || subject.scheme === 'rotary');
+    return [
+      show,
+      ...(hasHeads ? [headControl(state, subject.heads)] : []),
+      ...PARTS[part].controls(trace, state, subject),
+    ];
+  },
+
+  panels(trace, state) {
+    return PARTS[partOf(state)]
+      .panels(subjectOf(trace, state), state, trace)
+      .map((plot) => ({ id: plot, state: { plot } }));
+  },
+
+  /** The state has the panel’s `plot`. */
+  figure(trace, state) {
+    const answer = state.answers?.of_length;
+    const isAsked = 'of_length' in lengthAsk(trace, state);
+    if (isAsked && !answer?.trace)
+      return { title: 'Rotation', notice: noticeOf(answer), isWaiting: !answer?.problem };
+    const shown = isAsked && answer?.trace ? ofItsLength(trace, answer.trace) : trace;
+    return PARTS[partOf(state)].figure(shown, state, subjectOf(shown, state));
+  },
 };
 
 /** The parts that show how the queries of a text are rotated. */
@@ -151,40 +179,6 @@ function subjectOf(trace, state) {
     scheme: readScheme(trace),
     heads: trace.card?.n_heads ?? 1,
   };
-}
-
-/** @param {Trace} trace @param {ViewState} state @returns {Control[]} */
-function controls(trace, state) {
-  const part = partOf(state);
-  const subject = subjectOf(trace, state);
-  const show = choice('positions_show', 'Show', part, OPTIONS);
-  const hasHeads =
-    part !== 'twins' &&
-    part !== 'schemes' &&
-    ['rotary', 'alibi', 'relative'].includes(subject.scheme) &&
-    (part !== 'rotation' || subject.scheme === 'rotary');
-  return [
-    show,
-    ...(hasHeads ? [headControl(state, subject.heads)] : []),
-    ...PARTS[part].controls(trace, state, subject),
-  ];
-}
-
-/** @param {Trace} trace @param {ViewState} state */
-function panels(trace, state) {
-  return PARTS[partOf(state)]
-    .panels(subjectOf(trace, state), state, trace)
-    .map((plot) => ({ id: plot, state: { plot } }));
-}
-
-/** @param {Trace} trace @param {ViewState} state with the panel’s `plot` @returns {Figure} */
-function figure(trace, state) {
-  const answer = state.answers?.of_length;
-  const isAsked = 'of_length' in lengthAsk(trace, state);
-  if (isAsked && !answer?.trace)
-    return { title: 'Rotation', notice: noticeOf(answer), isWaiting: !answer?.problem };
-  const shown = isAsked && answer?.trace ? ofItsLength(trace, answer.trace) : trace;
-  return PARTS[partOf(state)].figure(shown, state, subjectOf(shown, state));
 }
 
 /**

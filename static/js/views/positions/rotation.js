@@ -32,7 +32,6 @@ import { control } from '../../ui/controls.js';
  * @import { Figure, ViewState } from '../../plot/figure.js'
  * @import { Meaning } from '../../plot/marks/mark.js'
  * @import { Patch } from '../../state/state.js'
- * @import { Control } from '../../ui/controls.js'
  * @import { Circle, Point } from './circles.js'
  * @import { Part, Subject } from './maps.js'
  */
@@ -44,7 +43,41 @@ const ENTRIES = ['cos', 'sin', '−sin', 'cos'];
 const TURNED_ENTRIES = ['cos', '−sin', 'sin', 'cos'];
 
 /** @type {Part} */
-export const ROTATION = { controls, panels, figure };
+export const ROTATION = {
+  controls(trace, state, subject) {
+    const turn = turnOf(trace, state, subject);
+    if (!turn) return [];
+    const most = subject.tokens.length - 1;
+    const shift = control('number', 'positions_shift', 'k', turn.shift, {
+      least: 1,
+      most,
+      step: 1,
+      shown: counted(turn.shift, 'position'),
+    });
+    return [
+      ...(turn.isAdded && most > 1 ? [shift] : []),
+      pairsControl(state, turn.pairs.speeds.length),
+    ];
+  },
+
+  panels(subject, state, trace) {
+    return turnOf(trace, state, subject) ? ['circles', 'blocks'] : ['circles'];
+  },
+
+  figure(trace, state, subject) {
+    const turn = turnOf(trace, state, subject);
+    if (!turn)
+      return {
+        title: 'Rotation',
+        notice: noticeFor(trace, subject),
+        actions: turningModel(state).map((patch) => ({
+          label: 'Open a model with rotary positions',
+          patch,
+        })),
+      };
+    return (state.plot === 'blocks' ? blocks : circles)(state, { ...subject, turn });
+  },
+};
 
 /** @type {Record<string, string>} */
 const NOTHING_TURNS = {
@@ -55,43 +88,6 @@ const NOTHING_TURNS = {
   relative: 'This model adds a learned number for each distance to the scores; it rotates nothing.',
   none: 'This model has no positional encoding, so there is no rotation between positions.',
 };
-
-/** @param {Subject} subject @param {ViewState} state @param {Trace} trace */
-function panels(subject, state, trace) {
-  return turnOf(trace, state, subject) ? ['circles', 'blocks'] : ['circles'];
-}
-
-/** @param {Trace} trace @param {ViewState} state @param {Subject} subject @returns {Control[]} */
-function controls(trace, state, subject) {
-  const turn = turnOf(trace, state, subject);
-  if (!turn) return [];
-  const most = subject.tokens.length - 1;
-  const shift = control('number', 'positions_shift', 'k', turn.shift, {
-    least: 1,
-    most,
-    step: 1,
-    shown: counted(turn.shift, 'position'),
-  });
-  return [
-    ...(turn.isAdded && most > 1 ? [shift] : []),
-    pairsControl(state, turn.pairs.speeds.length),
-  ];
-}
-
-/** @param {Trace} trace @param {ViewState} state @param {Subject} subject @returns {Figure} */
-function figure(trace, state, subject) {
-  const turn = turnOf(trace, state, subject);
-  if (!turn)
-    return {
-      title: 'Rotation',
-      notice: noticeFor(trace, subject),
-      actions: turningModel(state).map((patch) => ({
-        label: 'Open a model with rotary positions',
-        patch,
-      })),
-    };
-  return (state.plot === 'blocks' ? blocks : circles)(state, { ...subject, turn });
-}
 
 /** @param {Trace} trace @param {Subject} subject */
 function noticeFor(trace, { scheme, encoding }) {

@@ -13,10 +13,9 @@ import { biasScale } from './inside_attention.js';
 import { dimensionMap, pairMap, positionBand, findReach } from './maps.js';
 
 /**
- * @import { Ask, NamedArray, PositionalAsk, Trace } from '../../trace/trace.js'
+ * @import { NamedArray, PositionalAsk, Trace } from '../../trace/trace.js'
  * @import { Card } from '../../trace/card.js'
- * @import { Figure, ViewState } from '../../plot/figure.js'
- * @import { Control } from '../../ui/controls.js'
+ * @import { ViewState } from '../../plot/figure.js'
  * @import { Part, Said, Subject } from './maps.js'
  */
 
@@ -24,31 +23,55 @@ const MOST_HEIGHT = 420;
 const ALL = ['sinusoidal', 'learned', 'rotary', 'alibi'];
 
 /** @type {Part} */
-export const SCHEMES = { controls, asks, panels: () => ALL, figure };
+export const SCHEMES = {
+  controls(_, state, subject) {
+    return [headControl(state, subject.heads)];
+  },
 
-/** @param {Trace} _ @param {ViewState} state @param {Subject} subject @returns {Control[]} */
-function controls(_, state, subject) {
-  return [headControl(state, subject.heads)];
-}
+  asks(trace, state, subject) {
+    const asked = askedOf(trace, state, subject);
+    return Object.fromEntries(
+      Object.entries(asked).flatMap(([scheme, positional]) =>
+        positional ? [[scheme, { positional }]] : [],
+      ),
+    );
+  },
+  panels: () => ALL,
+
+  figure(trace, state, subject) {
+    const scheme = state.plot;
+    const title = TITLES[scheme];
+    const asked = askedOf(trace, state, subject)[scheme];
+    if (!asked) return { title, notice: 'No model on this server has learned positions.' };
+    const answer = state.answers[scheme];
+    const computed = answer?.trace;
+    if (!computed) return { title, notice: noticeOf(answer) };
+    const low = {
+      ...state,
+      height: Math.min(state.height, MOST_HEIGHT),
+      head: Math.min(state.head, subject.heads - 1),
+    };
+    const isCut = scheme === 'learned' && asked.length < subject.tokens.length;
+    const said = {
+      model: modelName(
+        state.cards.find(({ id }) => id === asked.model),
+        asked.model,
+      ),
+      end: isCut ? asked.length - 1 : 0,
+      head: low.head,
+    };
+    const draw = scheme === 'alibi' ? biasMap : valueMap;
+    return {
+      title,
+      help: HELP[scheme](said),
+      ...draw(trace, low, subject, { scheme, asked, tensors: computed.tensors }),
+    };
+  },
+};
 
 /** @param {{head: number}} state @param {number} heads */
 export function headControl({ head }, heads) {
   return choice('head', 'Head', Math.min(head, heads - 1), numbered(range(heads), 'head'));
-}
-
-/**
- * @param {Trace} trace
- * @param {ViewState} state
- * @param {Subject} subject
- * @returns {Record<string, Ask>}
- */
-function asks(trace, state, subject) {
-  const asked = askedOf(trace, state, subject);
-  return Object.fromEntries(
-    Object.entries(asked).flatMap(([scheme, positional]) =>
-      positional ? [[scheme, { positional }]] : [],
-    ),
-  );
 }
 
 /**
@@ -103,37 +126,6 @@ const HELP = {
   alibi: ({ head }) =>
     `Scores are lowered in proportion to the distance from query to key, with a slope for each head; the map shows head ${head}. A decoder uses the half below the diagonal.`,
 };
-
-/** @param {Trace} trace @param {ViewState} state @param {Subject} subject @returns {Figure} */
-function figure(trace, state, subject) {
-  const scheme = state.plot;
-  const title = TITLES[scheme];
-  const asked = askedOf(trace, state, subject)[scheme];
-  if (!asked) return { title, notice: 'No model on this server has learned positions.' };
-  const answer = state.answers[scheme];
-  const computed = answer?.trace;
-  if (!computed) return { title, notice: noticeOf(answer) };
-  const low = {
-    ...state,
-    height: Math.min(state.height, MOST_HEIGHT),
-    head: Math.min(state.head, subject.heads - 1),
-  };
-  const isCut = scheme === 'learned' && asked.length < subject.tokens.length;
-  const said = {
-    model: modelName(
-      state.cards.find(({ id }) => id === asked.model),
-      asked.model,
-    ),
-    end: isCut ? asked.length - 1 : 0,
-    head: low.head,
-  };
-  const draw = scheme === 'alibi' ? biasMap : valueMap;
-  return {
-    title,
-    help: HELP[scheme](said),
-    ...draw(trace, low, subject, { scheme, asked, tensors: computed.tensors }),
-  };
-}
 
 /** @type {Record<string, {tensor: string, axis: string, quantity: string}>} */
 const SHOWN = {

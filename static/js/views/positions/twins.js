@@ -17,10 +17,9 @@ import { COLUMN_SPACE, stripsChart } from './line_plots.js';
 /**
  * @import { Answer } from '../../api/answers.js'
  * @import { Card } from '../../trace/card.js'
- * @import { Matrix, Trace } from '../../trace/trace.js'
+ * @import { Matrix } from '../../trace/trace.js'
  * @import { Figure, ViewState } from '../../plot/figure.js'
- * @import { Control } from '../../ui/controls.js'
- * @import { Part, Subject } from './maps.js'
+ * @import { Part } from './maps.js'
  */
 
 const ANALYSIS = 'attention_by_distance';
@@ -32,7 +31,54 @@ const DASHES = /** @type {const} */ (['solid', 'dash', 'dot', 'solid']);
 const LOSS_FIGURE = /^up_to_(\d+)$/u;
 
 /** @type {Part} */
-export const TWINS = { controls, asks, panels, figure };
+export const TWINS = {
+  controls(_, state) {
+    const layers = Math.max(0, ...twinsOf(state).map(({ n_layers: count }) => count));
+    if (layers === 0) return [];
+    return [
+      choice('positions_layer', 'Layer', layerOf(state, layers), numbered(range(layers), 'layer')),
+      choice('positions_scale', 'Weights', state.positions_scale, [
+        { id: 'log', title: 'logarithmic', help: 'shows differences between small weights' },
+        { id: 'linear', title: 'as they are' },
+      ]),
+    ];
+  },
+
+  asks(_, state) {
+    return Object.fromEntries(
+      twinsOf(state).flatMap(({ id }) => [
+        [id, { model: id, capture: [], analyses: [ANALYSIS] }],
+        [cardOf(id), { card: id }],
+      ]),
+    );
+  },
+
+  panels(_, state) {
+    const twins = twinsOf(state).map(({ id }) => id);
+    if (twins.length === 0) return ['twins'];
+    return lossesOf(state).length > 0 ? [...twins, LOSSES] : twins;
+  },
+
+  figure(_, state) {
+    if (state.plot === LOSSES) return lossFigure(lossesOf(state), state);
+    const card = twinsOf(state).find(({ id }) => id === state.plot);
+    if (!card)
+      return {
+        title: 'Twins',
+        notice:
+          'This server offers no models named “positions-…” that differ only in their positional encoding.',
+      };
+    const title = nameOf(card);
+    const answer = state.answers[card.id];
+    const curves = curvesOf(answer, state, card);
+    if (!curves) return { title, notice: noticeInWords(answer, card) };
+    return {
+      title,
+      help: `In “${modelName(card)}” ${HELP[card.positional] ?? 'the positional encoding is another one'}.`,
+      ...draw(state, { card, curves, ...sharedAxes(state) }),
+    };
+  },
+};
 
 /** The order of the twins; others follow. */
 const ORDER = ['sinusoidal', 'learned', 'rotary', 'alibi'];
@@ -44,41 +90,11 @@ function twinsOf({ cards }) {
   return cards.filter(({ id }) => id.startsWith('positions-')).sort((a, b) => place(a) - place(b));
 }
 
-/** @param {Subject} _ @param {ViewState} state */
-function panels(_, state) {
-  const twins = twinsOf(state).map(({ id }) => id);
-  if (twins.length === 0) return ['twins'];
-  return lossesOf(state).length > 0 ? [...twins, LOSSES] : twins;
-}
-
 /**
  * Return the name of a twin's full card among the answers, which has the figures.
  * @param {string} id
  */
 const cardOf = (id) => `card-${id}`;
-
-/** @param {Trace} _ @param {ViewState} state */
-function asks(_, state) {
-  return Object.fromEntries(
-    twinsOf(state).flatMap(({ id }) => [
-      [id, { model: id, capture: [], analyses: [ANALYSIS] }],
-      [cardOf(id), { card: id }],
-    ]),
-  );
-}
-
-/** @param {Trace} _ @param {ViewState} state @returns {Control[]} */
-function controls(_, state) {
-  const layers = Math.max(0, ...twinsOf(state).map(({ n_layers: count }) => count));
-  if (layers === 0) return [];
-  return [
-    choice('positions_layer', 'Layer', layerOf(state, layers), numbered(range(layers), 'layer')),
-    choice('positions_scale', 'Weights', state.positions_scale, [
-      { id: 'log', title: 'logarithmic', help: 'shows differences between small weights' },
-      { id: 'linear', title: 'as they are' },
-    ]),
-  ];
-}
 
 /** @param {Record<string, any>} state @param {number} layers @returns {number} */
 function layerOf({ positions_layer: layer }, layers) {
@@ -102,27 +118,6 @@ function curvesOf(answer, state, card) {
   if (!path) return null;
   const [stack] = path.split('.');
   return { rows: matrixAt(arrays[path]), first: arrays[`${stack}.distances`].data[0] };
-}
-
-/** @param {Trace} _ @param {ViewState} state @returns {Figure} */
-function figure(_, state) {
-  if (state.plot === LOSSES) return lossFigure(lossesOf(state), state);
-  const card = twinsOf(state).find(({ id }) => id === state.plot);
-  if (!card)
-    return {
-      title: 'Twins',
-      notice:
-        'This server offers no models named “positions-…” that differ only in their positional encoding.',
-    };
-  const title = nameOf(card);
-  const answer = state.answers[card.id];
-  const curves = curvesOf(answer, state, card);
-  if (!curves) return { title, notice: noticeInWords(answer, card) };
-  return {
-    title,
-    help: `In “${modelName(card)}” ${HELP[card.positional] ?? 'the positional encoding is another one'}.`,
-    ...draw(state, { card, curves, ...sharedAxes(state) }),
-  };
 }
 
 /** @type {Record<string, string>} */

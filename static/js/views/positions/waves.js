@@ -16,7 +16,6 @@ import { noPairs, readRotation, turnSites, measureTurns } from './inside_attenti
  * @import { Pairs } from '../../trace/arithmetic.js'
  * @import { Matrix, Token, Trace } from '../../trace/trace.js'
  * @import { Figure, ViewState } from '../../plot/figure.js'
- * @import { Control } from '../../ui/controls.js'
  * @import { Strip } from './line_plots.js'
  * @import { Part, Subject } from './maps.js'
  */
@@ -28,41 +27,54 @@ const FOLLOWED = 4;
 const STEPS = 8;
 
 /** @type {Part} */
-export const WAVES = { controls, panels, figure };
+export const WAVES = {
+  controls(trace, state, subject) {
+    if (subject.scheme === 'rotary') {
+      const rotation = readRotation(trace, trace.tensors[turnSites(subject.stack).before]);
+      return rotation ? [pairsControl(state, rotation.speeds.length)] : [];
+    }
+    if (!subject.encoding) return [];
+    const { columns } = subject.encoding;
+    return [
+      control(
+        'counts',
+        'positions_dimensions',
+        'Dimensions',
+        chosenOf(state.positions_dimensions, columns),
+        { options: numbered(spaced(columns), 'dimension') },
+      ),
+      ...(columns > 1
+        ? [
+            control('number', 'positions_dimension', 'and dimension', followed(state, columns), {
+              least: 0,
+              most: columns - 1,
+              step: 1,
+              shown: String(followed(state, columns)),
+            }),
+          ]
+        : []),
+    ];
+  },
 
-/** @param {Subject} subject */
-function panels({ scheme }) {
-  return scheme === '' ? ['waves', 'distance'] : ['waves'];
-}
+  panels({ scheme }) {
+    return scheme === '' ? ['waves', 'distance'] : ['waves'];
+  },
 
-/** @param {Trace} trace @param {ViewState} state @param {Subject} subject @returns {Control[]} */
-function controls(trace, state, subject) {
-  if (subject.scheme === 'rotary') {
-    const rotation = readRotation(trace, trace.tensors[turnSites(subject.stack).before]);
-    return rotation ? [pairsControl(state, rotation.speeds.length)] : [];
-  }
-  if (!subject.encoding) return [];
-  const { columns } = subject.encoding;
-  return [
-    control(
-      'counts',
-      'positions_dimensions',
-      'Dimensions',
-      chosenOf(state.positions_dimensions, columns),
-      { options: numbered(spaced(columns), 'dimension') },
-    ),
-    ...(columns > 1
-      ? [
-          control('number', 'positions_dimension', 'and dimension', followed(state, columns), {
-            least: 0,
-            most: columns - 1,
-            step: 1,
-            shown: String(followed(state, columns)),
-          }),
-        ]
-      : []),
-  ];
-}
+  figure(trace, state, subject) {
+    const { encoding, scheme } = subject;
+    if (encoding)
+      return (state.plot === 'distance' ? distances : waves)(trace, state, {
+        ...subject,
+        encoding,
+      });
+    if (scheme === 'rotary') return turns(trace, state, subject);
+    if (scheme === 'alibi' || scheme === 'relative') return lowering(trace, state, subject);
+    return {
+      title: 'Waves',
+      notice: 'This model adds no positional encoding, so there are no waves to draw.',
+    };
+  },
+};
 
 /**
  * Return the drawn pairs; one choice for waves and circles.
@@ -83,19 +95,6 @@ export function chosenPairs(state, pairs) {
 /** @param {Record<string, any>} state @param {number} columns @returns {number} */
 function followed({ positions_dimension: dimension }, columns) {
   return Math.min(dimension ?? FOLLOWED, columns - 1);
-}
-
-/** @param {Trace} trace @param {ViewState} state @param {Subject} subject @returns {Figure} */
-function figure(trace, state, subject) {
-  const { encoding, scheme } = subject;
-  if (encoding)
-    return (state.plot === 'distance' ? distances : waves)(trace, state, { ...subject, encoding });
-  if (scheme === 'rotary') return turns(trace, state, subject);
-  if (scheme === 'alibi' || scheme === 'relative') return lowering(trace, state, subject);
-  return {
-    title: 'Waves',
-    notice: 'This model adds no positional encoding, so there are no waves to draw.',
-  };
 }
 
 /** @typedef {Subject & {encoding: Matrix}} Encoded a subject whose model adds an encoding */

@@ -22,7 +22,7 @@ import { choice } from '../../ui/controls.js';
 /**
  * @import { Ask, Matrix, Trace } from '../../trace/trace.js'
  * @import { Card } from '../../trace/card.js'
- * @import { Arrangement, Figure, ViewCode, ViewState } from '../../plot/figure.js'
+ * @import { Figure, ViewCode, ViewState } from '../../plot/figure.js'
  * @import { Depth, StreamArrays, Step } from './depth.js'
  */
 
@@ -55,8 +55,24 @@ export const stream = {
   controls: (_, state) => [choice('stream_show', 'Show', state.stream_show ?? LENS, OPTIONS)],
   places: (trace, state) => (isLens(state) ? [] : findStacks(trace)),
   place: (trace, state) => chooseStack(state, trace),
-  arrangement,
-  wording,
+
+  /** The lens takes the whole width, as do the maps of a long text. */
+  arrangement(trace, state) {
+    if (isLens(state)) return 'led';
+    return (trace.target_tokens ?? trace.tokens).length > MOST_SIDE_BY_SIDE ? '' : 'many';
+  },
+
+  /** Return the wording that depends on the part and on the model. */
+  wording(trace, state) {
+    if (!isLens(state)) return WORDING[state.stream_show](trace);
+    const terms =
+      trace.card?.norm_place === 'post' ? { ...STREAM, ...LENS_WITHOUT_NORM } : stream.terms;
+    if (!isFilling(trace)) return { terms };
+    return {
+      terms,
+      help: 'Each row applies the model’s final unembedding to an earlier layer. The cell shows the likeliest token at that position, its colour the probability.',
+    };
+  },
   panels: (trace, state) => partOf(state).panels(trace, state),
   figure: (trace, state) => partOf(state).figure(trace, state),
 };
@@ -71,17 +87,6 @@ function partOf(state) {
   return isLens(state)
     ? { asks: lensAsks, panels: lensPanels, figure: lensFigure }
     : { asks: depthAsks, panels: depthPanels, figure: depthFigure };
-}
-
-/**
- * The lens takes the whole width, as do the maps of a long text.
- * @param {Trace} trace
- * @param {ViewState} state
- * @returns {Arrangement}
- */
-function arrangement(trace, state) {
-  if (isLens(state)) return 'led';
-  return (trace.target_tokens ?? trace.tokens).length > MOST_SIDE_BY_SIDE ? '' : 'many';
 }
 
 const NORM = { norm: 'the length of a vector: the root of the sum of its squares' };
@@ -104,22 +109,6 @@ const WORDING = {
   }),
   layer_norm: layerNormWording,
 };
-
-/**
- * Return the wording that depends on the part and on the model.
- * @param {Trace} trace
- * @param {ViewState} state
- */
-function wording(trace, state) {
-  if (!isLens(state)) return WORDING[state.stream_show](trace);
-  const terms =
-    trace.card?.norm_place === 'post' ? { ...STREAM, ...LENS_WITHOUT_NORM } : stream.terms;
-  if (!isFilling(trace)) return { terms };
-  return {
-    terms,
-    help: 'Each row applies the model’s final unembedding to an earlier layer. The cell shows the likeliest token at that position, its colour the probability.',
-  };
-}
 
 /** @param {Trace} trace */
 function layerNormWording({ card }) {

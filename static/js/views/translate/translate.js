@@ -28,11 +28,10 @@ import { control } from '../../ui/controls.js';
 /**
  * @import { Matrix, Token, Trace } from '../../trace/trace.js'
  * @import { Unit } from '../../trace/words.js'
- * @import { Figure, Frame, ViewCode, ViewState } from '../../plot/figure.js'
+ * @import { Frame, ViewCode, ViewState } from '../../plot/figure.js'
  * @import { Cell, CellCursor, SentenceLink } from '../../plot/grid.js'
  * @import { LinesChart } from '../../plot/line_map.js'
  * @import { Line } from '../../plot/lines.js'
- * @import { Control } from '../../ui/controls.js'
  */
 
 const TITLES = { rows: 'translation', columns: 'sentence' };
@@ -50,11 +49,60 @@ export const translate = {
       'how much a word of the translation attends to a word of the sentence; the weights of a word sum to 1',
   },
   arrangement: 'pair',
-  asks,
-  wording,
-  controls,
-  panels,
-  figure,
+
+  /** The model's translation stays available next to the user's. */
+  asks(trace, state) {
+    if (!isTranslator(trace)) return {};
+    return {
+      ...(hasWords(trace) && { alignment: { analyses: ['alignment'] } }),
+      ...(state.target !== null && { made: { target: null } }),
+    };
+  },
+
+  /** Return the finding: words that change places, and words that become several. */
+  wording(trace, { answers }) {
+    const aligned = answers?.alignment?.trace;
+    if (!isTranslator(trace) || !hasWords(trace) || !aligned) return {};
+    const subject = alignmentOf(aligned);
+    const findings = [...swapsIn(subject), ...splitsIn(subject)].slice(0, MOST_FINDINGS);
+    return { answer: findings.length > 0 ? findings : [`${restOf(subject)}.`] };
+  },
+
+  controls(trace, { translate_threshold: threshold }) {
+    if (!isTranslator(trace)) return [];
+    return [
+      control('number', 'translate_threshold', 'Hide lines below', threshold, {
+        step: 0.01,
+        shown: threshold === 0 ? 'none' : share(threshold, 2),
+      }),
+    ];
+  },
+
+  panels(trace) {
+    const lines = { id: '', state: { part: 'lines' } };
+    return isTranslator(trace) && hasWords(trace)
+      ? [lines, { id: 'map', state: { part: 'map' } }]
+      : [lines];
+  },
+
+  figure(trace, state) {
+    const title = state.part === 'map' ? 'The alignment as a map' : 'Word alignment';
+    if (!isTranslator(trace)) return { title, ...noTranslator(trace, state) };
+    if (!hasWords(trace))
+      return {
+        title,
+        notice:
+          'The translation is empty, so there is nothing to align. Type your own above to see its alignment.',
+      };
+    const { alignment } = state.answers;
+    if (!alignment?.trace)
+      return { title, notice: noticeOf(alignment), isWaiting: !alignment?.problem };
+    const subject = alignmentOf(alignment.trace);
+    return {
+      title,
+      ...(state.part === 'map' ? mapPart(trace, state, subject) : linesPart(trace, state, subject)),
+    };
+  },
 };
 
 /** @param {Trace} trace */
@@ -62,77 +110,12 @@ function isTranslator({ card }) {
   return card?.kind === 'encoder-decoder';
 }
 
-/**
- * The model's translation stays available next to the user's.
- * @param {Trace} trace
- * @param {ViewState} state
- */
-function asks(trace, state) {
-  if (!isTranslator(trace)) return {};
-  return {
-    ...(hasWords(trace) && { alignment: { analyses: ['alignment'] } }),
-    ...(state.target !== null && { made: { target: null } }),
-  };
-}
-
 /** @param {Trace} trace */
 function hasWords({ target_tokens: tokens }) {
   return (tokens ?? []).some((token) => !token.is_special);
 }
 
-/**
- * Return the finding: words that change places, and words that become several.
- * @param {Trace} trace
- * @param {ViewState} state
- */
-function wording(trace, { answers }) {
-  const aligned = answers?.alignment?.trace;
-  if (!isTranslator(trace) || !hasWords(trace) || !aligned) return {};
-  const subject = alignmentOf(aligned);
-  const findings = [...swapsIn(subject), ...splitsIn(subject)].slice(0, MOST_FINDINGS);
-  return { answer: findings.length > 0 ? findings : [`${restOf(subject)}.`] };
-}
-
 const MOST_FINDINGS = 3;
-
-/** @param {Trace} trace @param {ViewState} state @returns {Control[]} */
-function controls(trace, { translate_threshold: threshold }) {
-  if (!isTranslator(trace)) return [];
-  return [
-    control('number', 'translate_threshold', 'Hide lines below', threshold, {
-      step: 0.01,
-      shown: threshold === 0 ? 'none' : share(threshold, 2),
-    }),
-  ];
-}
-
-/** @param {Trace} trace */
-function panels(trace) {
-  const lines = { id: '', state: { part: 'lines' } };
-  return isTranslator(trace) && hasWords(trace)
-    ? [lines, { id: 'map', state: { part: 'map' } }]
-    : [lines];
-}
-
-/** @param {Trace} trace @param {ViewState} state @returns {Figure} */
-function figure(trace, state) {
-  const title = state.part === 'map' ? 'The alignment as a map' : 'Word alignment';
-  if (!isTranslator(trace)) return { title, ...noTranslator(trace, state) };
-  if (!hasWords(trace))
-    return {
-      title,
-      notice:
-        'The translation is empty, so there is nothing to align. Type your own above to see its alignment.',
-    };
-  const { alignment } = state.answers;
-  if (!alignment?.trace)
-    return { title, notice: noticeOf(alignment), isWaiting: !alignment?.problem };
-  const subject = alignmentOf(alignment.trace);
-  return {
-    title,
-    ...(state.part === 'map' ? mapPart(trace, state, subject) : linesPart(trace, state, subject)),
-  };
-}
 
 /** @param {Trace} trace @param {Frame} state */
 function noTranslator({ card, model }, { cards }) {

@@ -35,9 +35,8 @@ import { patchingInWords, patchingFigure } from './patching.js';
 
 /**
  * @import { Side } from '../../trace/attention.js'
- * @import { NamedArray, Trace } from '../../trace/trace.js'
- * @import { Figure, Frame, ViewCode, ViewState } from '../../plot/figure.js'
- * @import { Datum } from '../../plot/marks/mark.js'
+ * @import { Trace } from '../../trace/trace.js'
+ * @import { ViewCode, ViewState } from '../../plot/figure.js'
  * @import { Patch } from '../../state/state.js'
  * @import { Attribution, Part } from './parts.js'
  */
@@ -73,37 +72,82 @@ export const word = {
   arrangement: 'many',
   asks,
   controls,
-  wording,
-  panels,
-  figure,
-};
 
-/**
- * Return the difference in words, and the parts and tokens that speak most for it and against it.
- * @param {Trace} trace
- * @param {ViewState} state
- */
-function wording(trace, state) {
-  const attribution = attributionIn(state);
-  const show = showOf(state);
-  const terms = TERMS[show] ?? word.terms;
-  const help = HELP[show] ?? word.help;
-  if (!attribution || show === 'saliency') return { help, terms };
-  if (show === 'patching') return { help, terms, answer: patchingInWords(trace, attribution) };
-  const { preposition } = wordsFor(trace);
-  const place = placeInWords(trace, predictingSide(trace), attribution.position);
-  const [token, against] = tokensIn(attribution);
-  const ahead = differenceOf(attribution);
-  const [chance, rivalChance] = probabilitiesOf(trace, attribution, ahead).map((probability) =>
-    probability === null ? '' : ` (${percent(probability)})`,
-  );
-  const headline = `${preposition} ${place}, “${token}”${chance} is ${signed(Math.abs(ahead), 2)} logits ${ahead < 0 ? 'behind' : 'ahead of'} “${against}”${rivalChance}: the bars sum to ${withSign(ahead)}.`;
-  return {
-    help,
-    terms,
-    answer: [headline, ...contributions(trace, attribution), ...unexplained(attribution)],
-  };
-}
+  /**
+   * Return the difference in words, and the parts and tokens that speak most for it and against
+   * it.
+   */
+  wording(trace, state) {
+    const attribution = attributionIn(state);
+    const show = showOf(state);
+    const terms = TERMS[show] ?? word.terms;
+    const help = HELP[show] ?? word.help;
+    if (!attribution || show === 'saliency') return { help, terms };
+    if (show === 'patching') return { help, terms, answer: patchingInWords(trace, attribution) };
+    const { preposition } = wordsFor(trace);
+    const place = placeInWords(trace, predictingSide(trace), attribution.position);
+    const [token, against] = tokensIn(attribution);
+    const ahead = differenceOf(attribution);
+    const [chance, rivalChance] = probabilitiesOf(trace, attribution, ahead).map((probability) =>
+      probability === null ? '' : ` (${percent(probability)})`,
+    );
+    const headline = `${preposition} ${place}, “${token}”${chance} is ${signed(Math.abs(ahead), 2)} logits ${ahead < 0 ? 'behind' : 'ahead of'} “${against}”${rivalChance}: the bars sum to ${withSign(ahead)}.`;
+    return {
+      help,
+      terms,
+      answer: [headline, ...contributions(trace, attribution), ...unexplained(attribution)],
+    };
+  },
+
+  panels(trace, state) {
+    const attribution = attributionIn(state);
+    const show = showOf(state);
+    if (!attribution) return [{ id: 'layers', state: { chart: 'layers' } }];
+    if (show === 'saliency')
+      return ['gradient_times_input', 'erasure'].map((chart) => ({ id: chart, state: { chart } }));
+    if (show === 'patching')
+      return Object.keys(attribution)
+        .filter((name) => attribution[name]?.axes?.[0] === 'layer')
+        .sort((a, b) => Number(b.includes('residual')) - Number(a.includes('residual')))
+        .map((chart) => ({ id: chart.replaceAll('.', '-'), state: { chart } }));
+    return Object.keys(CHARTS)
+      .filter((chart) => CHARTS[chart].rows(attribution, trace).length > 0)
+      .map((chart) => ({ id: chart, state: { chart } }));
+  },
+
+  /** The state has the panel’s `chart`. */
+  figure(trace, state) {
+    const reason = refusalOf(trace, state);
+    if (reason) return { title: 'Why this word', notice: reason };
+    if (isLacking(trace, state))
+      return {
+        title: 'Patching',
+        notice:
+          'Type a second sentence with the same number of tokens, such as this one with a word changed: the maps then show which layer and word carry the difference.',
+        actions: [
+          { label: 'Copy the sentence and change a word', patch: { word_text: trace.text } },
+        ],
+      };
+    const attribution = attributionIn(state);
+    if (!attribution) {
+      const answer = state.answers?.parts;
+      return { title: 'Why this word', notice: noticeOf(answer), isWaiting: !answer?.problem };
+    }
+    if (showOf(state) === 'patching') return patchingFigure(trace, state, attribution);
+    const { title, help: meaning, rows } = chartOf(state.chart ?? 'layers');
+    const parts = rows(attribution, trace);
+    const help = SUMMED.includes(state.chart ?? 'layers')
+      ? `${meaning} They sum to ${withSign(differenceOf(attribution))}.`
+      : meaning;
+    const [token, against] = tokensIn(attribution);
+    return {
+      title,
+      help,
+      summary: `${title}: contributions to the logit of “${token}” minus that of “${against}”, in logits.`,
+      ...partBars(trace, state, { attribution, parts, title }),
+    };
+  },
+};
 
 /** Return the sentence about a remainder that is too large for rounding. @param {Attribution} attribution */
 function unexplained({ omitted }) {
@@ -254,54 +298,6 @@ const CHARTS = {
     rows: (attribution) => expertsOf(attribution),
   },
 };
-
-/** @param {Trace} trace @param {ViewState} state */
-function panels(trace, state) {
-  const attribution = attributionIn(state);
-  const show = showOf(state);
-  if (!attribution) return [{ id: 'layers', state: { chart: 'layers' } }];
-  if (show === 'saliency')
-    return ['gradient_times_input', 'erasure'].map((chart) => ({ id: chart, state: { chart } }));
-  if (show === 'patching')
-    return Object.keys(attribution)
-      .filter((name) => attribution[name]?.axes?.[0] === 'layer')
-      .sort((a, b) => Number(b.includes('residual')) - Number(a.includes('residual')))
-      .map((chart) => ({ id: chart.replaceAll('.', '-'), state: { chart } }));
-  return Object.keys(CHARTS)
-    .filter((chart) => CHARTS[chart].rows(attribution, trace).length > 0)
-    .map((chart) => ({ id: chart, state: { chart } }));
-}
-
-/** @param {Trace} trace @param {ViewState} state with the panel’s `chart` @returns {Figure} */
-function figure(trace, state) {
-  const reason = refusalOf(trace, state);
-  if (reason) return { title: 'Why this word', notice: reason };
-  if (isLacking(trace, state))
-    return {
-      title: 'Patching',
-      notice:
-        'Type a second sentence with the same number of tokens, such as this one with a word changed: the maps then show which layer and word carry the difference.',
-      actions: [{ label: 'Copy the sentence and change a word', patch: { word_text: trace.text } }],
-    };
-  const attribution = attributionIn(state);
-  if (!attribution) {
-    const answer = state.answers?.parts;
-    return { title: 'Why this word', notice: noticeOf(answer), isWaiting: !answer?.problem };
-  }
-  if (showOf(state) === 'patching') return patchingFigure(trace, state, attribution);
-  const { title, help: meaning, rows } = chartOf(state.chart ?? 'layers');
-  const parts = rows(attribution, trace);
-  const help = SUMMED.includes(state.chart ?? 'layers')
-    ? `${meaning} They sum to ${withSign(differenceOf(attribution))}.`
-    : meaning;
-  const [token, against] = tokensIn(attribution);
-  return {
-    title,
-    help,
-    summary: `${title}: contributions to the logit of “${token}” minus that of “${against}”, in logits.`,
-    ...partBars(trace, state, { attribution, parts, title }),
-  };
-}
 
 /**
  * @param {string} chart
