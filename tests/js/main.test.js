@@ -134,6 +134,13 @@ test('keys go from head to head and from layer to layer, around the end', async 
   equal(document.activeElement.id, 'text');
 });
 
+test('a head that is chosen in the view is that of the page and its link', async () => {
+  all('.heads-cell')[1].click();
+  await arrive();
+  equal(chosenHead(), 1);
+  equal(link().get('head'), '1');
+});
+
 test('a chosen token is the query of the page and its link', async () => {
   all('#chips .chip')[2].click();
   await arrive();

@@ -131,17 +131,13 @@ export class Store {
    * @param {Patch} patch
    * @param {boolean} [isTyped] what is typed in one go is one step
    */
-  change(patch, isTyped = false) {
-    this.#set(patch, { isTyped });
-  }
+  change = (patch, isTyped = false) => this.#set(patch, { isTyped });
 
   /**
    * Change the state without a step of the history, as a tour or a running text does.
    * @param {Patch} patch
    */
-  goOn(patch) {
-    this.#set(patch, { isStep: false });
-  }
+  goOn = (patch) => this.#set(patch, { isStep: false });
 
   /**
    * Take a typed text or target, unless it is the one that was read.
