@@ -1,6 +1,6 @@
 /** Curves over a shared axis, each with its name at its end. */
 
-import { amount, percent } from '../words/numbers.js';
+import { amount, decimal, percent } from '../words/numbers.js';
 import { chart } from './chart.js';
 import { css, sequential } from './colour.js';
 import { line } from './marks/line.js';
@@ -60,6 +60,25 @@ const FOOT = 54;
 /** @param {Palette} palette @returns {string} the warm colour of the line that matters */
 export function warm(palette) {
   return css(sequential(palette.theme), 150);
+}
+
+/**
+ * Return the picture of an experiment that is one plot of curves.
+ * @param {{id: string, isWide?: boolean, title: string, summary: string, help: string} & Omit<Plotted, 'curves'> & {curves: (size: import('./map.js').Size) => Curve[]}} told `format` writes three digits unless it is given
+ * @returns {import('../rules/experiment.js').Picture}
+ */
+export function curvesPicture({ id, isWide, title, summary, help, curves, ...plotted }) {
+  const format = (/** @type {number} */ value) => decimal(value, 3);
+  return {
+    id,
+    isWide,
+    draw: (size) => ({
+      title,
+      summary,
+      help,
+      ...curvesChart({ format, ...plotted, curves: curves(size) }, size),
+    }),
+  };
 }
 
 /** @param {Plotted} plotted @param {Pick<Frame, 'width'|'palette'>} frame @returns {Drawing & {grid: Grid}} */

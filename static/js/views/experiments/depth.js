@@ -3,7 +3,7 @@
 import { numbersIn } from '../../rules/experiment.js';
 import { counted } from '../../words/lists.js';
 import { decimal, grouped } from '../../words/numbers.js';
-import { curvesChart, warm } from '../../plot/curves.js';
+import { warm, curvesPicture } from '../../plot/curves.js';
 
 /**
  * @import { Arrays, ExperimentView, Picture, Result } from '../../rules/experiment.js'
@@ -77,26 +77,18 @@ function pictures({ arrays }) {
  * @returns {Picture}
  */
 function picture(arrays, name, { title, help, up, isWide = false }) {
-  return {
+  return curvesPicture({
     id: name,
     isWide,
-    draw: (size) => ({
-      title,
-      help,
-      summary: `${title}, by layer, for five ways to stack layers.`,
-      ...curvesChart(
-        {
-          x: numbersIn(arrays.layer.data),
-          across: { title: 'layer' },
-          up: { title: up, isLog: true },
-          quantity: help.split('.')[0],
-          curves: curvesOf(arrays, name, size),
-          format: (value) => decimal(value, 3),
-        },
-        size,
-      ),
-    }),
-  };
+    title,
+    help,
+    summary: `${title}, by layer, for five ways to stack layers.`,
+    x: numbersIn(arrays.layer.data),
+    across: { title: 'layer' },
+    up: { title: up, isLog: true },
+    quantity: help.split('.')[0],
+    curves: (size) => curvesOf(arrays, name, size),
+  });
 }
 
 /** @param {Arrays} arrays @param {string} name @param {Size} size @returns {Curve[]} */

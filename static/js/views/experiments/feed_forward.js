@@ -2,7 +2,7 @@
 
 import { numbersIn } from '../../rules/experiment.js';
 import { decimal } from '../../words/numbers.js';
-import { curvesChart, warm } from '../../plot/curves.js';
+import { warm, curvesPicture } from '../../plot/curves.js';
 
 /**
  * @import { Arrays, ExperimentView, Picture, Result } from '../../rules/experiment.js'
@@ -51,85 +51,62 @@ function pictures({ arrays }) {
     }));
   };
   return [
-    {
+    curvesPicture({
       id: 'output',
       isWide: true,
-      draw: (size) => ({
-        title: 'What each network has learned',
-        summary: 'The curve to learn, and those of networks with four functions.',
-        help: 'Dotted: the curve to learn. The straight line is two matrices without a function between them.',
-        ...curvesChart(
-          {
-            x: numbersIn(arrays.x.data),
-            across,
-            up: { title: 'output' },
-            quantity: 'output',
-            format: (value) => decimal(value, 3),
-            curves: [
-              {
-                name: 'to learn',
-                values: numbersIn(arrays.target.data),
-                colour: size.palette.muted,
-                dash: 'dot',
-              },
-              ...curves('output', size),
-            ],
-          },
-          size,
-        ),
-      }),
-    },
-    {
+      title: 'What each network has learned',
+      summary: 'The curve to learn, and those of networks with four functions.',
+      help: 'Dotted: the curve to learn. The straight line is two matrices without a function between them.',
+      x: numbersIn(arrays.x.data),
+      across,
+      up: { title: 'output' },
+      quantity: 'output',
+      curves: (size) => [
+        {
+          name: 'to learn',
+          values: numbersIn(arrays.target.data),
+          colour: size.palette.muted,
+          dash: 'dot',
+        },
+        ...curves('output', size),
+      ],
+    }),
+    curvesPicture({
       id: 'merged',
-      draw: (size) => ({
-        title: 'Two matrices are one',
-        summary: 'The network without a function, and the one matrix that it equals.',
-        help: 'Both lines lie on each other: (x·W₁ + b₁)·W₂ + b₂ = x·(W₁·W₂) + (b₁·W₂ + b₂).',
-        ...curvesChart(
-          {
-            x: numbersIn(arrays.x.data),
-            across,
-            up: { title: 'output' },
-            quantity: 'output',
-            format: (value) => decimal(value, 4),
-            curves: [
-              {
-                name: 'two',
-                values: numbersIn(arrays.output.data[0]),
-                colour: size.palette.query,
-                width: 6,
-                isQuiet: true,
-              },
-              {
-                name: 'one matrix',
-                values: numbersIn(arrays.merged.data),
-                colour: warm(size.palette),
-                width: 2,
-              },
-            ],
-          },
-          size,
-        ),
-      }),
-    },
-    {
+      title: 'Two matrices are one',
+      summary: 'The network without a function, and the one matrix that it equals.',
+      help: 'Both lines lie on each other: (x·W₁ + b₁)·W₂ + b₂ = x·(W₁·W₂) + (b₁·W₂ + b₂).',
+      x: numbersIn(arrays.x.data),
+      across,
+      up: { title: 'output' },
+      quantity: 'output',
+      format: (value) => decimal(value, 4),
+      curves: (size) => [
+        {
+          name: 'two',
+          values: numbersIn(arrays.output.data[0]),
+          colour: size.palette.query,
+          width: 6,
+          isQuiet: true,
+        },
+        {
+          name: 'one matrix',
+          values: numbersIn(arrays.merged.data),
+          colour: warm(size.palette),
+          width: 2,
+        },
+      ],
+    }),
+    curvesPicture({
       id: 'activation',
-      draw: (size) => ({
-        title: 'The functions',
-        summary: 'The functions between the two matrices.',
-        help: 'f(x), which each hidden unit applies.',
-        ...curvesChart(
-          {
-            x: numbersIn(arrays.x.data),
-            across,
-            up: { title: 'f(x)' },
-            quantity: 'activation',
-            format: (value) => decimal(value, 3),
-            curves: curves('activation', size),
-          },
-          size,
-        ),
-      }),
-    },
+      title: 'The functions',
+      summary: 'The functions between the two matrices.',
+      help: 'f(x), which each hidden unit applies.',
+      x: numbersIn(arrays.x.data),
+      across,
+      up: { title: 'f(x)' },
+      quantity: 'activation',
+      curves: (size) => curves('activation', size),
+    }),
   ];
 }

@@ -4,7 +4,7 @@ import { numbersIn } from '../../rules/experiment.js';
 import { counted } from '../../words/lists.js';
 import { amount, decimal, grouped, share } from '../../words/numbers.js';
 import { chart } from '../../plot/chart.js';
-import { curvesChart, warm } from '../../plot/curves.js';
+import { warm, curvesPicture } from '../../plot/curves.js';
 import { bar } from '../../plot/marks/bar.js';
 import { ruleAt } from '../../plot/marks/decorations.js';
 import { band, linear } from '../../plot/scales.js';
@@ -50,76 +50,53 @@ function finding({ arrays, at }) {
 function pictures({ arrays, at }) {
   return [
     { id: 'weights', isWide: true, draw: (size) => weightBars(arrays, at, size) },
-    {
+    curvesPicture({
       id: 'running',
-      draw: (size) => ({
-        title: 'The running maximum',
-        summary: 'The largest score of each block, and the running maximum.',
-        help: 'Dots: the largest score of each block. The maximum never falls.',
-        ...curvesChart(
-          {
-            x: numbersIn(arrays.step.data),
-            across: { title: 'keys read' },
-            up: { title: 'score' },
-            quantity: 'score',
-            format: (value) => decimal(value, 2),
-            marker: at,
-            curves: [
-              {
-                name: 'block',
-                values: numbersIn(arrays.block_greatest.data),
-                colour: size.palette.muted,
-                hasDots: true,
-              },
-              {
-                name: 'maximum',
-                values: numbersIn(arrays.greatest.data),
-                colour: warm(size.palette),
-                width: 3,
-                hasDots: true,
-              },
-            ],
-          },
-          size,
-        ),
-      }),
-    },
-    {
+      title: 'The running maximum',
+      summary: 'The largest score of each block, and the running maximum.',
+      help: 'Dots: the largest score of each block. The maximum never falls.',
+      x: numbersIn(arrays.step.data),
+      across: { title: 'keys read' },
+      up: { title: 'score' },
+      quantity: 'score',
+      format: (value) => decimal(value, 2),
+      marker: at,
+      curves: (size) => [
+        {
+          name: 'block',
+          values: numbersIn(arrays.block_greatest.data),
+          colour: size.palette.muted,
+          hasDots: true,
+        },
+        {
+          name: 'maximum',
+          values: numbersIn(arrays.greatest.data),
+          colour: warm(size.palette),
+          width: 3,
+          hasDots: true,
+        },
+      ],
+    }),
+    curvesPicture({
       id: 'memory',
-      draw: (size) => ({
-        title: 'Numbers that are kept at once',
-        summary: 'Numbers kept at once by the length of the text, whole and in blocks.',
-        help: 'Of one head: all n² scores, or blocks of 128 queries and keys of width 64.',
-        ...curvesChart(
-          {
-            x: numbersIn(arrays.length.data),
-            across: {
-              title: 'tokens',
-              isLog: true,
-              ticks: [128, 1024, 8192, 65536],
-              write: grouped,
-            },
-            up: { title: 'numbers', isLog: true },
-            quantity: 'numbers kept at once',
-            format: (value) => grouped(value),
-            curves: [
-              {
-                name: 'whole',
-                values: numbersIn(arrays.whole_numbers.data),
-                colour: size.palette.ink,
-              },
-              {
-                name: 'in blocks',
-                values: numbersIn(arrays.block_numbers.data),
-                colour: warm(size.palette),
-                width: 3,
-              },
-            ],
-          },
-          size,
-        ),
-      }),
-    },
+      title: 'Numbers that are kept at once',
+      summary: 'Numbers kept at once by the length of the text, whole and in blocks.',
+      help: 'Of one head: all n² scores, or blocks of 128 queries and keys of width 64.',
+      x: numbersIn(arrays.length.data),
+      across: { title: 'tokens', isLog: true, ticks: [128, 1024, 8192, 65536], write: grouped },
+      up: { title: 'numbers', isLog: true },
+      quantity: 'numbers kept at once',
+      format: (value) => grouped(value),
+      curves: (size) => [
+        { name: 'whole', values: numbersIn(arrays.whole_numbers.data), colour: size.palette.ink },
+        {
+          name: 'in blocks',
+          values: numbersIn(arrays.block_numbers.data),
+          colour: warm(size.palette),
+          width: 3,
+        },
+      ],
+    }),
   ];
 }
 

@@ -3,7 +3,7 @@
 import { numbersIn } from '../../rules/experiment.js';
 import { counted } from '../../words/lists.js';
 import { decimal, grouped } from '../../words/numbers.js';
-import { curvesChart, warm } from '../../plot/curves.js';
+import { warm, curvesPicture } from '../../plot/curves.js';
 
 /**
  * @import { Arrays, ExperimentView, Picture, Result } from '../../rules/experiment.js'
@@ -61,25 +61,17 @@ function pictures({ arrays }) {
  * @returns {Picture}
  */
 function layered(arrays, name, { title, help, up }) {
-  return {
+  return curvesPicture({
     id: name,
-    draw: (size) => ({
-      title,
-      help,
-      summary: `${title}, for four ways to draw the weights.`,
-      ...curvesChart(
-        {
-          x: numbersIn(arrays.layer.data),
-          across: { title: 'layer' },
-          up: { title: up, isLog: true },
-          quantity: help.split('.')[0],
-          format: (value) => decimal(value, 3),
-          curves: curvesOf(arrays, name, size),
-        },
-        size,
-      ),
-    }),
-  };
+    title,
+    help,
+    summary: `${title}, for four ways to draw the weights.`,
+    x: numbersIn(arrays.layer.data),
+    across: { title: 'layer' },
+    up: { title: up, isLog: true },
+    quantity: help.split('.')[0],
+    curves: (size) => curvesOf(arrays, name, size),
+  });
 }
 
 /** @param {Arrays} arrays @param {string} name @param {Size} size @returns {Curve[]} */

@@ -3,7 +3,7 @@
 import { numbersIn } from '../../rules/experiment.js';
 import { counted } from '../../words/lists.js';
 import { amount, decimal } from '../../words/numbers.js';
-import { curvesChart, warm } from '../../plot/curves.js';
+import { warm, curvesPicture } from '../../plot/curves.js';
 import { mapChart } from '../../plot/map.js';
 import { diverging } from '../../plot/colour.js';
 
@@ -71,71 +71,52 @@ function pictures({ arrays, values }) {
   const distances = numbersIn(arrays.distance.data);
   const lengths = numbersIn(arrays.length.data);
   return [
-    {
+    curvesPicture({
       id: 'gradient',
       isWide: true,
-      draw: (size) => ({
-        title: 'How much of the past can still be learned from',
-        summary:
-          'The gradient of the last state by each earlier one, by distance, for four recurrent networks, and of the last output by each input for attention.',
-        help: `Norm of the gradient of the last state by the state so many tokens back, relative to an identity matrix. The linear network follows the law ρᵗ at distance t, with ρ = ${amount(values.spectral_radius)}. Of attention: of the last output by that token’s input, averaged over several sequences.`,
-        ...curvesChart(
-          {
-            x: distances,
-            across: { title: 'tokens back from the last' },
-            up: { title: 'norm of the gradient', isLog: true, range: rangeOf(arrays) },
-            quantity: 'norm of the Jacobian of the last state, 1 for an identity',
-            curves: cellCurves(arrays, 'gradient', size),
-            unit: 'tokens back',
-          },
-          size,
-        ),
-      }),
-    },
-    {
+      title: 'How much of the past can still be learned from',
+      summary:
+        'The gradient of the last state by each earlier one, by distance, for four recurrent networks, and of the last output by each input for attention.',
+      help: `Norm of the gradient of the last state by the state so many tokens back, relative to an identity matrix. The linear network follows the law ρᵗ at distance t, with ρ = ${amount(values.spectral_radius)}. Of attention: of the last output by that token’s input, averaged over several sequences.`,
+      x: distances,
+      across: { title: 'tokens back from the last' },
+      up: { title: 'norm of the gradient', isLog: true, range: rangeOf(arrays) },
+      quantity: 'norm of the Jacobian of the last state, 1 for an identity',
+      unit: 'tokens back',
+      curves: (size) => cellCurves(arrays, 'gradient', size),
+    }),
+    curvesPicture({
       id: 'waiting',
-      draw: (size) => ({
-        title: 'Steps that must wait for each other',
-        summary: 'Steps that wait for each other, by the length of the sequence.',
-        help: 'Every recurrent state needs the one before it, so a faster machine with more cores does not help. Attention computes all tokens at once.',
-        ...curvesChart(
-          {
-            x: lengths,
-            across: { title: 'tokens' },
-            up: { title: 'steps' },
-            quantity: 'steps that wait for each other',
-            format: (value) => String(value),
-            curves: cellCurves(arrays, 'waiting_steps', size, { ...NAMES, linear: 'recurrent' })
-              .filter((_, at) => ['linear', 'attention'].includes(arrays.cell.data[at]))
-              .map((curve, at) =>
-                at === 0 ? { ...curve, colour: size.palette.ink, dash: 'solid' } : curve,
-              ),
-          },
-          size,
-        ),
-      }),
-    },
-    {
+      title: 'Steps that must wait for each other',
+      summary: 'Steps that wait for each other, by the length of the sequence.',
+      help: 'Every recurrent state needs the one before it, so a faster machine with more cores does not help. Attention computes all tokens at once.',
+      x: lengths,
+      across: { title: 'tokens' },
+      up: { title: 'steps' },
+      quantity: 'steps that wait for each other',
+      format: (value) => String(value),
+      curves: (size) =>
+        cellCurves(arrays, 'waiting_steps', size, { ...NAMES, linear: 'recurrent' })
+          .filter((_, at) => ['linear', 'attention'].includes(arrays.cell.data[at]))
+          .map((curve, at) =>
+            at === 0 ? { ...curve, colour: size.palette.ink, dash: 'solid' } : curve,
+          ),
+    }),
+    curvesPicture({
       id: 'multiplications',
-      draw: (size) => ({
-        title: 'The price: work that grows with the square',
-        summary: 'Multiplications for a sequence, by its length, for five networks.',
-        help: `Multiplications of the matrix products at width ${values.width}. Attention compares all pairs: with more than ${2 * values.width} tokens, twice the width, it costs more than an LSTM.`,
-        ...curvesChart(
-          {
-            x: lengths,
-            across: { title: 'tokens' },
-            up: { title: 'multiplications', isLog: true },
-            quantity: 'multiplications for a sequence',
-            format: (value) => Math.round(value).toLocaleString('en'),
-            curves: cellCurves(arrays, 'multiplications', size).filter(
-              (_, at) => arrays.cell.data[at] !== 'linear',
-            ),
-          },
-          size,
+      title: 'The price: work that grows with the square',
+      summary: 'Multiplications for a sequence, by its length, for five networks.',
+      help: `Multiplications of the matrix products at width ${values.width}. Attention compares all pairs: with more than ${2 * values.width} tokens, twice the width, it costs more than an LSTM.`,
+      x: lengths,
+      across: { title: 'tokens' },
+      up: { title: 'multiplications', isLog: true },
+      quantity: 'multiplications for a sequence',
+      format: (value) => Math.round(value).toLocaleString('en'),
+      curves: (size) =>
+        cellCurves(arrays, 'multiplications', size).filter(
+          (_, at) => arrays.cell.data[at] !== 'linear',
         ),
-      }),
-    },
+    }),
     ...(arrays.tanh_by_radius // which arrives later
       ? [
           {

@@ -2,7 +2,7 @@
 
 import { numbersIn } from '../../rules/experiment.js';
 import { amount, decimal, share } from '../../words/numbers.js';
-import { curvesChart, warm } from '../../plot/curves.js';
+import { curvesChart, warm, curvesPicture } from '../../plot/curves.js';
 import { mapChart } from '../../plot/map.js';
 import { diverging } from '../../plot/colour.js';
 
@@ -52,51 +52,37 @@ function finding({ arrays, values }) {
 function pictures({ arrays, values }) {
   return [
     { id: 'shares', isWide: true, draw: (size) => sharesMap(arrays, values, size) },
-    {
+    curvesPicture({
       id: 'temperature',
-      draw: (size) => ({
-        title: 'The temperature sets how sharp it is',
-        summary: 'The softmax of every score by the temperature.',
-        help: 'Low temperatures give all weight to the largest score, high ones spread it evenly.',
-        ...curvesChart(
-          {
-            x: numbersIn(arrays.temperature.data),
-            across: { title: 'temperature', isLog: true, ticks: [0.1, 0.3, 1, 3, 10] },
-            up: { title: 'weight', range: [0, 1] },
-            quantity: 'softmax',
-            format: (value) => share(value),
-            curves: curvesOf(arrays, 'by_temperature', size),
-          },
-          size,
-        ),
-      }),
-    },
-    {
+      title: 'The temperature sets how sharp it is',
+      summary: 'The softmax of every score by the temperature.',
+      help: 'Low temperatures give all weight to the largest score, high ones spread it evenly.',
+      x: numbersIn(arrays.temperature.data),
+      across: { title: 'temperature', isLog: true, ticks: [0.1, 0.3, 1, 3, 10] },
+      up: { title: 'weight', range: [0, 1] },
+      quantity: 'softmax',
+      format: (value) => share(value),
+      curves: (size) => curvesOf(arrays, 'by_temperature', size),
+    }),
+    curvesPicture({
       id: 'entropy',
-      draw: (size) => ({
-        title: 'Entropy by temperature',
-        summary: 'The entropy of the softmax by the temperature.',
-        help: `In bits: 0 if one score has all the weight, ${decimal(Math.log2(arrays.score.data.length), 2)} if all have the same.`,
-        ...curvesChart(
-          {
-            x: numbersIn(arrays.temperature.data),
-            across: { title: 'temperature', isLog: true, ticks: [0.1, 0.3, 1, 3, 10] },
-            up: { title: 'bits' },
-            quantity: 'entropy in bits',
-            format: (value) => decimal(value, 2),
-            curves: [
-              {
-                name: 'entropy',
-                values: numbersIn(arrays.entropy.data),
-                colour: warm(size.palette),
-                width: 3,
-              },
-            ],
-          },
-          size,
-        ),
-      }),
-    },
+      title: 'Entropy by temperature',
+      summary: 'The entropy of the softmax by the temperature.',
+      help: `In bits: 0 if one score has all the weight, ${decimal(Math.log2(arrays.score.data.length), 2)} if all have the same.`,
+      x: numbersIn(arrays.temperature.data),
+      across: { title: 'temperature', isLog: true, ticks: [0.1, 0.3, 1, 3, 10] },
+      up: { title: 'bits' },
+      quantity: 'entropy in bits',
+      format: (value) => decimal(value, 2),
+      curves: (size) => [
+        {
+          name: 'entropy',
+          values: numbersIn(arrays.entropy.data),
+          colour: warm(size.palette),
+          width: 3,
+        },
+      ],
+    }),
     {
       id: 'shift',
       draw: (size) => ({

@@ -3,7 +3,7 @@
 import { numbersIn } from '../../rules/experiment.js';
 import { counted } from '../../words/lists.js';
 import { decimal, percent } from '../../words/numbers.js';
-import { ACCURACY, curvesChart, warm } from '../../plot/curves.js';
+import { ACCURACY, warm, curvesPicture } from '../../plot/curves.js';
 
 /**
  * @import { Arrays, ExperimentView, Picture, Result } from '../../rules/experiment.js'
@@ -81,26 +81,19 @@ function curvesOf(arrays, name, { palette }) {
 
 /** @param {Result} result @returns {Picture} */
 function accuracyOf({ arrays, at, total }) {
-  return {
+  return curvesPicture({
     id: 'accuracy',
-    draw: (size) => ({
-      title: 'Accuracy',
-      summary: 'The share of right answers by training step, with and without a warm-up.',
-      help: 'On sequences that neither is trained on.',
-      ...curvesChart(
-        {
-          x: numbersIn(arrays.frame.data),
-          across: { title: 'training step', range: [0, total] },
-          up: ACCURACY,
-          quantity: 'accuracy',
-          format: (value) => percent(value),
-          marker: at,
-          curves: curvesOf(arrays, 'accuracy', size),
-        },
-        size,
-      ),
-    }),
-  };
+    title: 'Accuracy',
+    summary: 'The share of right answers by training step, with and without a warm-up.',
+    help: 'On sequences that neither is trained on.',
+    x: numbersIn(arrays.frame.data),
+    across: { title: 'training step', range: [0, total] },
+    up: ACCURACY,
+    quantity: 'accuracy',
+    format: (value) => percent(value),
+    marker: at,
+    curves: (size) => curvesOf(arrays, 'accuracy', size),
+  });
 }
 
 /**
@@ -111,25 +104,17 @@ function accuracyOf({ arrays, at, total }) {
  */
 function stepped({ arrays, at, total }, name, { title, help, up }) {
   const marked = numbersIn(arrays.step.data).indexOf(arrays.frame.data[at]);
-  return {
+  return curvesPicture({
     id: name,
-    draw: (size) => ({
-      title,
-      help,
-      summary: `${title} by training step, with and without a warm-up.`,
-      ...curvesChart(
-        {
-          x: numbersIn(arrays.step.data),
-          across: { title: 'training step', range: [0, total] },
-          up,
-          quantity: title.toLowerCase(),
-          unit: 'step',
-          format: (value) => decimal(value, 3),
-          ...(marked >= 0 && { marker: marked }),
-          curves: curvesOf(arrays, name, size),
-        },
-        size,
-      ),
-    }),
-  };
+    title,
+    help,
+    summary: `${title} by training step, with and without a warm-up.`,
+    x: numbersIn(arrays.step.data),
+    across: { title: 'training step', range: [0, total] },
+    up,
+    quantity: title.toLowerCase(),
+    unit: 'step',
+    ...(marked >= 0 && { marker: marked }),
+    curves: (size) => curvesOf(arrays, name, size),
+  });
 }
