@@ -28,7 +28,7 @@ def test_every_step_of_the_ways_is_a_name_in_a_file_of_the_tree(root):
     lost = [
         f"{name} in {path}"
         for path, name in steps
-        if not (root / path).is_file() or not re.search(rf"\b{name}\b", (root / path).read_text())
+        if not (root / path).is_file() or not re.search(rf"{name}\b", (root / path).read_text())
     ]
     paths = re.findall(r"`((?:app|model|lab|static)/[\w/.]*)`", document)
     assert lost + [path for path in paths if not (root / path).exists()] == []
