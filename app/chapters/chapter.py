@@ -31,7 +31,7 @@ from urllib.parse import parse_qsl, urlencode
 import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from headlight.chapters.outcomes import Opens, Outcome, Scalar
+from headlight.chapters.outcomes import Opens, Outcome, Scalar, address_parts
 from headlight.chapters.rules import Rule
 from headlight.forms import Answer, Number, Request
 from headlight.model.checkpoint.card import SafeLoader, parse_yaml  # type: ignore[attr-defined]
@@ -372,7 +372,7 @@ def rendered(text: str) -> str:
     return str(reader.render(text))
 
 
-SHARED = tuple(name for name in Opens.model_fields if name not in ("more", "experiment", "knobs"))
+PARTS = address_parts()
 
 
 def link_of(opens: Opens) -> str:
@@ -380,9 +380,14 @@ def link_of(opens: Opens) -> str:
     if opens.experiment is not None:
         knobs = {name: _in_link(value) for name, value in opens.knobs.items()}
         return f"/experiments#{urlencode({'experiment': opens.experiment, **knobs})}"
-    given = {name: getattr(opens, name) for name in SHARED}
-    given = {name: value for name, value in given.items() if value not in (None, "")}
+    given = {name: getattr(opens, name) for name in PARTS}
+    given = {name: value for name, value in given.items() if not _is_standard(name, value)}
     return f"/#{urlencode({name: _in_link(v) for name, v in {**given, **opens.more}.items()})}"
+
+
+def _is_standard(name: str, value: Any) -> bool:
+    """Return True if the page takes this value where the address says nothing."""
+    return value is None or value is False or value in PARTS[name].get("values", [""])[:1]
 
 
 def _in_link(value: Any) -> str:
@@ -413,11 +418,11 @@ def opened_by(link: str) -> dict[str, Any]:
         }
     opens: dict[str, Any] = {}
     for name, value in pairs.items():
-        if name not in SHARED:
+        if name not in PARTS:
             opens.setdefault("more", {})[name] = _from_link(value)
-        elif name in ("text", "target", "model", "view", "where", "off", "range"):
+        elif PARTS[name]["kind"] in ("text", "choice"):
             opens[name] = value
-        elif name == "weight_fixed":
+        elif PARTS[name]["kind"] == "flag":
             opens[name] = value == "1"
         else:
             opens[name] = _from_link(value)

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from headlight.chapters.chapter import Chapter, Highlight, Question, Step
 from headlight.chapters.library import circle_in
-from headlight.chapters.outcomes import Ask, Opens, Outcome
+from headlight.chapters.outcomes import Ask, Opens, Outcome, address_parts
 from headlight.model.experiments.experiment import TooCostly, collect
 from headlight.models.registry import registry_of
 from headlight.problems import Problem, validation_message
@@ -61,8 +61,8 @@ def views() -> frozenset[str]:
 @cache
 def _link_names() -> frozenset[str]:
     """Return the names that the scripts of a link's fields hold."""
-    names: set[str] = set()
-    for path in ("views/registry.js", "state/attention_switches.js", "state/state.js"):
+    names = {*address_parts(), "chapter", "chapter_step"}
+    for path in ("views/registry.js", "state/attention_switches.js"):
         names |= set(re.findall(r"\b(\w+):", (STATIC / "js" / path).read_text()))
     return frozenset(names)
 

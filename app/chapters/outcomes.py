@@ -16,6 +16,10 @@ MAX_CELLS = 4096
 """Of a map whose numbers a page is given, to tell how far a wrong cell is off."""
 
 
+NOT_SHARED = ("more", "experiment", "knobs")
+"""Members of what a step opens that are no part of the page's address by this name."""
+
+
 class Ask(Answer):
     """A request that a rule needs answered: a trace, or an experiment with its parameters."""
 
@@ -25,11 +29,16 @@ class Ask(Answer):
 
 
 class Opens(Request):
-    """The view of the page, or the experiment, that a step opens; its names are those of a link."""
+    """The view of the page, or the experiment, that a step opens.
 
-    model: ModelId | None = Field(None, description="The model; if omitted, the default one.")
+    But for the last three, the fields are the parts of the page's address that all views share:
+    `make openapi` writes them for the page, in `static/js/state/address.js`.
+    """
+
     text: str | None = Field(None, description="The text that it reads.")
     target: str | None = Field(None, description="The decoder's text in an encoder–decoder.")
+    words: str | None = Field(None, description="The words behind the masks of the text.")
+    model: ModelId | None = Field(None, description="The model; if omitted, the default one.")
     view: str = Field("attention", description="The id of a view.")
     where: Where | None = Field(None, description="The stack, or the attention between both.")
     layer: Number | None = Field(None, description="From 0.")
@@ -37,15 +46,37 @@ class Opens(Request):
     query: Number | None = Field(None, description="The row: the number of a token, from 0.")
     source: Number | None = Field(None, description="A token of the source.")
     key: Number | None = Field(None, description="The column.")
+    range: Literal["one", "head"] = Field("one", description="Where the colours end.")
+    token: Number | None = Field(None, description="The prediction that is asked about, by its id.")
     off: str | None = Field(None, description="The head that is switched off, as in a link.")
+    off_to: Literal["zero", "mean", "resample"] = Field("zero", description="It writes this then.")
     weight: float | None = Field(None, ge=0, le=1, description="The chosen cell is set to it.")
-    weight_fixed: bool | None = Field(None, description="The rest of its row stays as it is.")
-    range: Literal["one", "head"] | None = Field(None, description="Where the colours end.")
+    weight_fixed: bool = Field(False, description="The rest of its row stays as it is.")
+    map: Literal["effect", "writes"] = Field(
+        "effect", description="What the colours of the map show: a head's effect, or its share."
+    )
     more: dict[str, bool | Scalar] = Field(
         default={}, description="Other parts of a link, such as a control of the view."
     )
     experiment: str | None = Field(None, description="The id of an experiment, in place of a view.")
     knobs: dict[str, Any] = Field(default={}, description="Its parameters that are not standard.")
+
+
+def address_parts() -> dict[str, dict[str, Any]]:
+    """Return the parts of the page's address that all views share: the kind of each, its limits."""
+    schema = Opens.model_json_schema()["properties"]
+    return {name: _part(schema[name]) for name in schema if name not in NOT_SHARED}
+
+
+def _part(schema: Mapping[str, Any]) -> dict[str, Any]:
+    kinds = [each for each in schema.get("anyOf", [schema]) if each.get("type") != "null"]
+    (kind,), standard = kinds, schema["default"]
+    if "enum" in kind:
+        return {"kind": "choice", "values": [*([""] if standard is None else ()), *kind["enum"]]}
+    if kind["type"] == "number":
+        return {"kind": "number", "least": kind["minimum"], "most": kind["maximum"]}
+    named = {"integer": "count", "boolean": "flag", "string": "text"}[kind["type"]]
+    return {"kind": named} | ({"standard": standard} if named == "text" and standard else {})
 
 
 class Choice(Answer):

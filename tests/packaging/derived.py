@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
+from headlight.chapters.outcomes import address_parts
 from headlight.schemas.atlas import AtlasSearchRequest
 from headlight.schemas.circuits import CircuitRequest
 from headlight.schemas.edit_kinds.form import EditForm
@@ -143,3 +144,27 @@ def typescript(schema: dict[str, Any]) -> str:
         return f"Record<string, {typescript(values) if isinstance(values, dict) else 'any'}>"
     plain = {"integer": "number", "number": "number", "string": "string", "boolean": "boolean"}
     return plain.get(str(kind), "null" if kind == "null" else "any")
+
+
+ADDRESS = """/**
+ * The parts of the page's address that all views share, as a chapter may open them; `make openapi`
+ * makes them of `Opens`.
+ */
+
+/** @type {Readonly<Record<string, any>>} */
+export const PARTS = Object.freeze({
+"""
+
+
+def address() -> str:
+    """Return the module of the shared parts of the page's address."""
+    rows = (f"  {name}: {_literal(part)},\n" for name, part in address_parts().items())
+    return f"{ADDRESS}{''.join(rows)}}});\n"
+
+
+def _literal(part: dict[str, Any]) -> str:
+    values = {
+        name: f"[{', '.join(map(repr, value))}]" if isinstance(value, list) else repr(value)
+        for name, value in part.items()
+    }
+    return f"{{ {', '.join(f'{name}: {value}' for name, value in values.items())} }}"

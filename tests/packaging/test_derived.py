@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 FILES = {
     "app/client/arguments.py": derived.arguments,
     "docs/api.md": reference.reference,
+    "static/js/state/address.js": derived.address,
     "static/js/api/schemas.d.ts": lambda: derived.page_types(DOCUMENT),
 }
 

@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from typer.testing import CliRunner
 
+from headlight.chapters.outcomes import address_parts
 from headlight.cli import app
 from headlight.commands.experiment import _value
 from headlight.model.checkpoint.loading import ZOO, load
@@ -27,9 +28,7 @@ VIEWS = {
     entry.split("'")[0]: entry
     for entry in REGISTRY.split("const ENTRIES")[1].split("\n    id: '")[1:]
 }
-SHARED = re.findall(
-    r"^  (\w+):", (ROOT / "static/js/state/state.js").read_text().split("SHARED_FIELDS")[1], re.M
-)
+SHARED = [*address_parts(), "chapter", "chapter_step"]
 
 
 def parameters_of(link):

@@ -14,6 +14,7 @@ import {
 } from '../trace/attention.js';
 import { headToOpen, isWord } from '../rules/head_insight.js';
 import { structuredHead } from '../rules/map_structure.js';
+import { PARTS } from './address.js';
 import { isMask } from '../trace/words.js';
 
 /**
@@ -47,33 +48,25 @@ import { isMask } from '../trace/words.js';
 
 /** @typedef {Partial<State> & Record<string, any>} Patch a change of the state, the views’ own fields included */
 
-const RANGES = ['one', 'head'];
-/** The quantities that the colours of the map of the model can show. */
-const COLOURS = ['effect', 'writes'];
+/** @type {Record<string, (part: any) => Field<any>>} */
+const KINDS = {
+  text: ({ standard }) => text(standard),
+  count: () => count(),
+  flag: () => flag(),
+  choice: ({ values }) => choice(values),
+  number: ({ least, most }) => number({ least, most, standard: null }),
+};
 
-/** The fields that all views share; a view may have its own. */
+/** The fields that all views share; a view may have its own. @type {Record<string, Field<any>>} */
 const SHARED_FIELDS = Object.freeze({
+  ...Object.fromEntries(
+    Object.entries(PARTS).map(([name, part]) => [name, KINDS[part.kind](part)]),
+  ),
   text: text(null),
   target: {
     ...text(null),
     read: (/** @type {string} */ written) => (written.trim() === '' ? undefined : written),
   },
-  words: text(),
-  model: text(),
-  view: text('attention'),
-  where: text(),
-  layer: count(),
-  head: count(),
-  query: count(),
-  source: count(),
-  key: count(),
-  range: choice(RANGES),
-  token: count(),
-  off: text(),
-  off_to: choice(['zero', 'mean', 'resample']),
-  weight: number({ least: 0, most: 1, standard: null }),
-  weight_fixed: flag(),
-  map: choice(COLOURS),
   chapter: text(),
   chapter_step: count(),
 });

@@ -38,7 +38,7 @@ def test_a_chapter_has_steps_with_text_view_and_question():
     first, last = chapter.steps
     assert (chapter.title, first.title, first.text) == ("A title", "A step", "Some *text*.")
     assert first.html == "<p>Some <em>text</em>.</p>\n"
-    assert first.link == "/#model=tiny&text=the+cat+sat&view=attention&layer=0&head=1"
+    assert first.link == "/#text=the+cat+sat&model=tiny&view=attention&layer=0&head=1"
     assert (first.question.answer.of, first.question.answer.query) == ("strongest_key", "cat")
     assert (last.title, last.question, last.line) == ("The end", None, 17)
 
