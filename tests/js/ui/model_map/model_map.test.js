@@ -35,8 +35,8 @@ beforeEach(() => {
   });
   layOut(find('.map-body'), { width: 220 });
 });
-const show = (looked = {}, state = {}, card = CARD) =>
-  map.show({ ...TRACE, card }, card, {
+const show = (looked = {}, state = {}, card = CARD, trace = TRACE) =>
+  map.show({ ...trace, card }, card, {
     state: { ...FRAME, ...state },
     kind: 'head',
     query: 2,
@@ -425,4 +425,114 @@ test('the stream of each stack begins narrow and is as wide as its norm', () => 
       .flat()
       .every((width) => width === start),
   );
+});
+
+const DEEP = { ...CARD, n_layers: 40, moe: null };
+
+/** The colours of the stripes of layer 5, and where each begins and ends. */
+function stripesOf(written) {
+  const trace = { ...sampleTrace(), card: DEEP };
+  if (written)
+    trace.analyses.head_norms = {
+      'decoder.layers.5.self_attention': tensor(
+        ['head', 'query'],
+        [2, 5],
+        (at) => written[at < 5 ? 0 : 1],
+      ),
+    };
+  show({ viewsOf: (part) => [part.kind] }, { layer: 0 }, DEEP, trace);
+  const bars = find('[data-part="layer decoder 5"]').style.getPropertyValue('--bars');
+  return [...bars.matchAll(/(rgb\([^)]*\)) ([\d.]+)% ([\d.]+)%/g)].map(([, ...each]) => each);
+}
+
+test('a head that writes more has a stronger stripe, each as wide as the others', () => {
+  const [first, second] = stripesOf([4, 1]);
+  deepEqual(
+    [first.slice(1), second.slice(1)],
+    [
+      ['0', '50'],
+      ['50', '100'],
+    ],
+  );
+  ok(first[0] !== second[0]);
+  const [weak, strong] = stripesOf([1, 4]);
+  deepEqual([weak[0], strong[0]], [second[0], first[0]]);
+});
+
+test('heads that nothing is known of have the palest stripes', () => {
+  const [first, second] = stripesOf(null);
+  equal(first[0], second[0]);
+  const [none, most] = stripesOf([0, 4]);
+  equal(none[0], first[0]);
+  ok(most[0] !== first[0]);
+});
+
+/** The map of a deep model, while another layer or model comes to it. */
+const showDeep = (state = {}, { trace = sampleTrace(), card = DEEP, kind = 'head' } = {}) =>
+  show({ kind }, { layer: 0, ...state }, card, trace);
+const PAIR = { ...CARD, kind: 'encoder-decoder', n_layers: 2 };
+const part = (id) => find(`[data-part="${id}"]`);
+const stopIds = () => stops().map((node) => node.dataset.part);
+
+test('a part that stays keeps the focus while another layer opens', () => {
+  showDeep();
+  const before = part('logits');
+  press(find('.map-part[tabindex="0"]'), 'End');
+  const last = document.activeElement.dataset.part;
+  before.focus();
+  press(before, 'End');
+  showDeep({ layer: 3 });
+  ok(part('logits') !== before, 'the parts are other nodes');
+  equal(document.activeElement, part(last));
+  deepEqual(stopIds(), [last]);
+});
+
+test('a layer that opens hands the focus on to the head that is shown', () => {
+  showDeep();
+  const layer = part('layer decoder 3');
+  layer.click();
+  layer.focus();
+  showDeep({ layer: 3, head: 1 });
+  equal(part('layer decoder 3'), null);
+  equal(document.activeElement, part('head decoder 3 1'));
+  deepEqual(stopIds(), ['head decoder 3 1']);
+});
+
+test('without the focus on the map, none is put there', () => {
+  showDeep();
+  showDeep({ layer: 3 });
+  equal(document.activeElement, document.body);
+});
+
+test('Tab leads to the first part where none is shown', () => {
+  showDeep({ head: 9 });
+  deepEqual(current(), []);
+  deepEqual(stopIds(), [find('button.map-part').dataset.part]);
+});
+
+test('all heads of a pass are lit in a stack of its own, one in the attention between two', () => {
+  const pass = { attention_which: 'rollout' };
+  const of = { trace: pairTrace(), card: PAIR };
+  showDeep({ ...pass, where: 'cross', layer: 1, head: 1 }, of);
+  equal(current().length, 1);
+  showDeep({ ...pass, where: 'encoder', layer: 1 }, of);
+  equal(current().length, 4);
+  ok(current().every((id) => id.startsWith('head encoder')));
+  showDeep({ ...pass, where: 'encoder', layer: 0 }, of);
+  equal(current().length, 2);
+});
+
+test('the map is as high as the window leaves room for, within limits', () => {
+  const card = { ...CARD, n_layers: 24 };
+  const heightIn = (innerHeight) => {
+    window.innerHeight = globalThis.innerHeight = innerHeight;
+    showDeep({}, { card });
+    return parseFloat(find('.map-body').style.height);
+  };
+  const [low, middle, high, higher] = [700, 800, 930, 2000].map(heightIn);
+  ok(low <= 490 && middle <= 590 && high <= 700, `${low}, ${middle}, ${high}`);
+  ok(low < middle && middle < high);
+  equal(higher, high);
+  equal(heightIn(300), heightIn(590));
+  heightIn(800);
 });

@@ -1,3 +1,5 @@
+/** The parts of a model: what each does in a pass, in numbers and words. */
+
 import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { describeRole } from '../../../../static/js/trace/attention.js';
@@ -201,4 +203,30 @@ test('without numbers of a pass a part has no level, and says what it is', () =>
     equal(level, null, part.id);
     ok(words !== '' && !/NaN|undefined|%/.test(words), words);
   }
+});
+
+const levels = (of, trace) => of.map((part) => readParts(CARD, trace)(part).level);
+
+test('the experts of a layer are one part, as strong as what they write of it', () => {
+  const trace = { ...sampleTrace(), card: CARD };
+  deepEqual(levels([layers[1].network], trace), [null]);
+  trace.analyses.residual_stream = {
+    'decoder.written_norm.self_attention': tensor(['layer', 'query'], [2, 5], 1),
+    'decoder.written_norm.feed_forward': tensor(['layer', 'query'], [2, 5], 3),
+  };
+  deepEqual(levels([layers[1].network], trace), [0.75]);
+  deepEqual([layers[0].network.kind, layers[1].network.kind], ['network', 'expert']);
+});
+
+test('the head that writes most has the full colour of its layer', () => {
+  const trace = { ...sampleTrace(), card: CARD };
+  trace.analyses.head_norms = {
+    'decoder.layers.0.self_attention': tensor(['head', 'query'], [2, 5], (at) => (at < 5 ? 1 : 4)),
+  };
+  deepEqual(levels(layers[0].heads, trace), [0.25, 1]);
+});
+
+test('a model without positions has an embedding without them', () => {
+  const read = readParts({ ...CARD, positional: 'none' }, sampleTrace());
+  equal(read(anatomy.stacks[0].embedding).words, 'embedding');
 });
