@@ -25,7 +25,7 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 from urllib.parse import parse_qsl, urlencode
 
 import yaml
@@ -36,6 +36,9 @@ from headlight.chapters.rules import Rule
 from headlight.forms import Answer, Number, Request
 from headlight.model.checkpoint.card import SafeLoader, parse_yaml  # type: ignore[attr-defined]
 from headlight.problems import validation_message
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
 
 MAX_BYTES = 200_000
 MAX_STEPS = 60
@@ -289,26 +292,26 @@ def read_chapter(text: str, name: str, identity: str) -> Chapter:
     )
 
 
+def _refuse_foreign(file: _File, tokens: Iterable[Token], first: int) -> None:
+    """Refuse HTML and pictures in Markdown that begins after line `first`."""
+    for token in tokens:
+        line = first + 1 + (token.map or [0])[0]
+        for each in (token, *(token.children or ())):
+            if each.type in ("html_block", "html_inline"):
+                written = each.content.strip()[:40]
+                raise file.fault(line, f"HTML is not read, {written!r}; write Markdown")
+            if each.type == "image":
+                raise file.fault(line, "a chapter has no pictures; its steps open the page")
+
+
 def _steps(file: _File, lines: list[str], first: int) -> Iterable[Step]:
     """Yield the steps of the lines from `first` on."""
     from markdown_it import MarkdownIt
 
-    body = "\n".join(lines[first:])
-    tokens = MarkdownIt("commonmark").parse(body)
-    for token in tokens:
-        for each in (token, *(token.children or ())):
-            line = first + 1 + (token.map or [0])[0]
-            if each.type in ("html_block", "html_inline"):
-                raise file.fault(
-                    line, f"HTML is not read, {each.content.strip()[:40]!r}; write Markdown"
-                )
-            if each.type == "image":
-                raise file.fault(line, "a chapter has no pictures; its steps open the page")
-    starts = [
-        token.map[0]
-        for token in tokens
-        if token.type == "heading_open" and token.tag == "h2" and token.map
-    ]
+    tokens = MarkdownIt("commonmark").parse("\n".join(lines[first:]))
+    _refuse_foreign(file, tokens, first)
+    headings = [token for token in tokens if token.type == "heading_open" and token.tag == "h2"]
+    starts = [token.map[0] for token in headings if token.map]
     early = "\n".join(lines[first : first + starts[0]] if starts else lines[first:]).strip()
     if early:
         raise file.fault(first + 1, "text before the first step; a step begins with `## Name`")
@@ -346,19 +349,14 @@ def _steps(file: _File, lines: list[str], first: int) -> Iterable[Step]:
             )
         then = block.opened_then()
         yield Step(
+            **{name: getattr(block, name) for name in Block.model_fields},
             title=lines[first + start].lstrip("#").strip(),
             text=text,
             html=rendered(text),
             link=link_of(block.opens),
             line=line,
-            opens=block.opens,
-            marks=block.marks,
-            picture=block.picture,
-            highlights=block.highlights,
-            question=block.question,
             then=then,
             then_link=None if then is None else link_of(then),
-            claims=block.claims,
             question_line=places.get(("question",), line),
             claim_lines=[places["claims", at] for at in range(len(block.claims))],
         )

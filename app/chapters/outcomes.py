@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from pydantic import Field
@@ -117,12 +117,16 @@ def in_words(number: float) -> str:
     return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.3g}"
 
 
-def best_of(choices: list[Choice], *, is_least: bool = False) -> Outcome:
-    """Return the choice with the greatest number, with the choices in the order of their labels.
+def best_of(candidates: Iterable[tuple[Scalar, str, float]], *, is_least: bool = False) -> Outcome:
+    """Return the greatest of values, labels and numbers, with all in the order of their labels.
 
     Raises:
         ValueError: there are fewer than two, or the first two are within a thousandth.
     """
+    choices = [
+        Choice(value=value, label=label, number=float(number))
+        for value, label, number in candidates
+    ]
     ranked = sorted(choices, key=lambda choice: choice.number or 0.0, reverse=not is_least)
     if len(ranked) < 2:
         raise ValueError("there is only one answer to choose from")

@@ -34,6 +34,20 @@ from headlight.forms import Number, Request
 from headlight.schemas.traces import ModelId, TraceRequest
 
 
+def member(rule: Request, opens: Opens, name: str) -> Any:
+    """Return a member of a rule; what the rule omits is that of the step.
+
+    Raises:
+        ValueError: neither has it.
+    """
+    value = getattr(rule, name)
+    value = getattr(opens, name) if value is None else value
+    if value is None:
+        article = "an" if name[0] in "aeiou" else "a"
+        raise ValueError(f"neither the rule nor the step has {article} {name}")
+    return value
+
+
 class OfPass(Request):
     """A rule about a pass. Whatever it omits is that of the step."""
 
@@ -51,15 +65,12 @@ class OfPass(Request):
         Raises:
             ValueError: neither has a text, or the request is malformed.
         """
-        text = self.text if self.text is not None else opens.text
-        if text is None:
-            raise ValueError("neither the rule nor the step has a text")
         edits = [
             *([{"kind": "heads_off", **self.off}] if self.off is not None else []),
             *([{"kind": "quantize", "bits": self.bits}] if self.bits is not None else []),
         ]
         given = {
-            "text": text,
+            "text": member(self, opens, "text"),
             "model": self.model or opens.model,
             "target": self.target or opens.target,
             "edits": edits or None,
@@ -81,13 +92,10 @@ class OfHead(OfPass):
         return [self.request(opens, capture=[self._site(opens)])]
 
     def _site(self, opens: Opens) -> str:
-        layer = self.layer if self.layer is not None else opens.layer
-        if layer is None:
-            raise ValueError("neither the rule nor the step has a layer")
         where = self.where or opens.where
         stack = {"encoder": "encoder", None: "*"}.get(where, "decoder")
         attention = "cross" if where == "cross" else "self"
-        return f"{stack}.layers.{layer}.{attention}_attention.weights"
+        return f"{stack}.layers.{member(self, opens, 'layer')}.{attention}_attention.weights"
 
     def _weights(self, opens: Opens, answers: Answers) -> np.ndarray:
         """Return the weights (head, query, key) of the layer."""
@@ -98,38 +106,44 @@ class OfHead(OfPass):
         return np.array(tensors[0]["data"], dtype=np.float64)
 
     def _head(self, opens: Opens, weights: np.ndarray) -> int:
-        head = self.head if self.head is not None else opens.head
-        if head is None:
-            raise ValueError("neither the rule nor the step has a head")
+        head: int = member(self, opens, "head")
         if head >= len(weights):
             raise ValueError(f"there is no head {head}; the layer has {len(weights)}, from 0")
         return head
 
-    def _rows(self, opens: Opens, answers: Answers) -> list[str]:
-        is_source = (self.where or opens.where) == "encoder"
+    def _rows(
+        self, opens: Opens, answers: Answers, sources: tuple[str, ...] = ("encoder",)
+    ) -> list[str]:
+        is_source = (self.where or opens.where) in sources
         return texts_of(answers[0], "tokens" if is_source else "target_tokens")
 
     def _columns(self, opens: Opens, answers: Answers) -> list[str]:
-        is_source = (self.where or opens.where) in ("encoder", "cross")
-        return texts_of(answers[0], "tokens" if is_source else "target_tokens")
+        return self._rows(opens, answers, ("encoder", "cross"))
 
     def _query(self, opens: Opens, answers: Answers) -> int:
-        place = self.query if self.query is not None else opens.query
+        place = opens.query if self.query is None else self.query
         return place_of(place, self._rows(opens, answers))
 
 
-class Weight(OfHead):
+class OfKey(OfHead):
+    """A rule about a column of the weights of a head."""
+
+    key: Place | None = Field(None, description="A token's number or text; -: the step's, last.")
+
+    def _key(self, opens: Opens, answers: Answers) -> int:
+        place = opens.key if self.key is None else self.key
+        return place_of(place, self._columns(opens, answers))
+
+
+class Weight(OfKey):
     """The weight of one cell."""
 
     of: Literal["weight"]
-    key: Place | None = None
 
     def outcome(self, opens: Opens, answers: Answers) -> Outcome:
         """Return the number of the cell."""
         weights = self._weights(opens, answers)
-        key = self.key if self.key is not None else opens.key
-        column = place_of(key, self._columns(opens, answers))
-        row = self._query(opens, answers)
+        row, column = self._query(opens, answers), self._key(opens, answers)
         return number_of(float(weights[self._head(opens, weights), row, column]))
 
 
@@ -148,30 +162,19 @@ class StrongestKey(OfHead):
             row + 1 :
         ].any()
         last = row + 1 if is_causal else len(columns)
-        choices = [
-            Choice(value=key, label=spoken(columns, key), number=float(numbers[key]))
-            for key in range(first, last)
-        ]
-        return best_of(choices)
+        return best_of((key, spoken(columns, key), numbers[key]) for key in range(first, last))
 
 
-class StrongestHead(OfHead):
+class StrongestHead(OfKey):
     """The head of a layer that gives a cell the most weight."""
 
     of: Literal["strongest_head"]
-    key: Place | None = None
 
     def outcome(self, opens: Opens, answers: Answers) -> Outcome:
         """Return the head, with all heads of the layer as choices."""
-        weights, row = self._weights(opens, answers), self._query(opens, answers)
-        key = self.key if self.key is not None else opens.key
-        column = place_of(key, self._columns(opens, answers))
-        return best_of(
-            [
-                Choice(value=head, label=f"head {head}", number=float(each[row, column]))
-                for head, each in enumerate(weights)
-            ]
-        )
+        row, column = self._query(opens, answers), self._key(opens, answers)
+        cells = self._weights(opens, answers)[:, row, column]
+        return best_of((head, f"head {head}", cell) for head, cell in enumerate(cells))
 
 
 class StrongestCell(OfHead):
@@ -211,28 +214,16 @@ class StrongestExpert(OfPass):
     query: Place | None = Field(None, description="A token's number or text; -: the step's, last.")
 
     def asks(self, opens: Opens) -> list[Ask]:
-        """Return the request for the router's probabilities in one layer.
-
-        Raises:
-            ValueError: neither the rule nor the step has a layer.
-        """
-        layer = self.layer if self.layer is not None else opens.layer
-        if layer is None:
-            raise ValueError("neither the rule nor the step has a layer")
-        site = f"decoder.layers.{layer}.experts.router_probs"
+        """Return the request for the router's probabilities in one layer."""
+        site = f"decoder.layers.{member(self, opens, 'layer')}.experts.router_probs"
         return [self.request(opens, capture=[site])]
 
     def outcome(self, opens: Opens, answers: Answers) -> Outcome:
         """Return the expert, with all experts of the layer as choices."""
         (routed,) = answers[0]["tensors"].values()
-        place = self.query if self.query is not None else opens.query
+        place = opens.query if self.query is None else self.query
         probabilities = routed["data"][place_of(place, texts_of(answers[0], "target_tokens"))]
-        return best_of(
-            [
-                Choice(value=expert, label=f"expert {expert}", number=float(number))
-                for expert, number in enumerate(probabilities)
-            ]
-        )
+        return best_of((at, f"expert {at}", number) for at, number in enumerate(probabilities))
 
 
 class OfPrediction(OfPass):
@@ -272,12 +263,7 @@ class NextToken(OfPrediction):
         place, predicted = self._place_in(opens, answers), answers[0]["analyses"]["next_token"]
         numbers = predicted["sampled" if self.sampling else "probabilities"]["data"]
         pairs = list(zip(predicted["texts"][place], numbers[place], strict=True))
-        return best_of(
-            [
-                Choice(value=text, label=quoted(text), number=float(number))
-                for text, number in pairs[: self.among]
-            ]
-        )
+        return best_of((text, quoted(text), number) for text, number in pairs[: self.among])
 
 
 class Probability(OfPrediction):
@@ -313,14 +299,8 @@ class OfExperiment(Request):
     pick: Literal["value", "greatest", "least", "where_greatest", "where_least", "last"] = "value"
 
     def asks(self, opens: Opens) -> list[Ask]:
-        """Return the experiment with the knobs of the step, and those of the rule.
-
-        Raises:
-            ValueError: neither names an experiment.
-        """
-        name = self.experiment or opens.experiment
-        if name is None:
-            raise ValueError("neither the rule nor the step names an experiment")
+        """Return the experiment with the knobs of the step, and those of the rule."""
+        name = member(self, opens, "experiment")
         knobs = {**opens.knobs, **self.knobs} if name == opens.experiment else self.knobs
         return [Ask(experiment=name, knobs=knobs)]
 
@@ -338,28 +318,19 @@ class OfExperiment(Request):
         if unknown := [axis for axis in self.at if axis not in axes]:
             raise ValueError(f"{self.array} has no axis {unknown[0]!r}; it has {', '.join(axes)}")
         for axis, value in self.at.items():
-            data = np.take(
-                data,
-                _index(arrays, axis, value, data.shape[axes.index(axis)]),
-                axis=axes.index(axis),
-            )
+            at = axes.index(axis)
+            data = np.take(data, _index(arrays, axis, value, data.shape[at]), axis=at)
             axes.remove(axis)
+        left = ", ".join(axes)
         if self.pick == "value":
             if data.ndim:
-                raise ValueError(
-                    f"{self.array} still has the axes {', '.join(axes)}; give them too"
-                )
+                raise ValueError(f"{self.array} still has the axes {left}; give them too")
             return number_of(float(data))
         if self.pick.startswith("where"):
             if data.ndim != 1:
-                raise ValueError(
-                    f"{self.pick} needs one axis; left are {', '.join(axes) or 'none'}"
-                )
-            values = arrays.get(axes[0], {}).get("data", list(range(len(data))))
-            choices = [
-                Choice(value=str(value), label=str(value), number=float(number))
-                for value, number in zip(values, data, strict=True)
-            ]
+                raise ValueError(f"{self.pick} needs one axis; left are {left or 'none'}")
+            values = map(str, arrays.get(axes[0], {}).get("data", range(len(data))))
+            choices = ((value, value, at) for value, at in zip(values, data, strict=True))
             return best_of(choices, is_least=self.pick == "where_least")
         entries = data.ravel()
         picked = {"greatest": entries.max(), "least": entries.min(), "last": entries[-1]}

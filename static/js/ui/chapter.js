@@ -274,7 +274,7 @@ function createPanel(announce) {
 }
 
 /**
- * What the buttons of a chapter do.
+ * The acts of a chapter's buttons.
  * @typedef {{go: (step: number) => void, open: (id: string, step: number|null) => void, list: () => void, present: () => void, print: () => void, leave: () => void}} Acts
  */
 

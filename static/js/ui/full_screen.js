@@ -34,7 +34,7 @@ export function createFullScreen(look, announce, { onSlide, onLeave }) {
   let slides = [];
   /** @type {Place} */
   let place = { at: 0, revealed: 0 };
-  /** What is on the screen, and how to take it away; null: nothing. @type {{draw: () => void, describe: (cover: any) => string, end: () => void}|null} */
+  /** The screen while slides are shown; null: they are not. @type {{draw: () => void, describe: (cover: any) => string, end: () => void}|null} */
   let shown = null;
 
   /** @param {Turn} to */

@@ -23,7 +23,7 @@ const HELP =
 const COVERING = 'Choose a cell or a bar to cover it, and again to uncover it.';
 
 /**
- * What can be done with a view of the queue.
+ * The acts on a view of the queue.
  * @typedef {Object} Acts
  * @property {(at: number, patch: Partial<Slide>, isSilent?: boolean) => void} patch `isSilent`: the list shows it already
  * @property {(at: number, to: number, name?: string) => void} move `name`: a new one
