@@ -280,8 +280,8 @@ function createExports(subject, announce) {
         ...(isSaved()
           ? []
           : [
-              item('HTML', 'this drawing, opens offline', (exports, of) =>
-                exports.saveStandalone(of),
+              item('HTML', 'this drawing, opens offline', async (_, of) =>
+                (await import('./standalone.js')).saveStandalone(of),
               ),
             ]),
         item('CSV', 'numbers for a spreadsheet', (exports, of) => exports.saveCsv(of)),

@@ -1,17 +1,12 @@
+/** What leaves the page: files of a drawing, and the page itself. */
+
 import { deepEqual, equal, match, ok, rejects } from 'node:assert/strict';
 import { test } from 'node:test';
 import { saved } from '../browser.js';
 import { element } from '../../../static/js/ui/dom.js';
-import { openingIn, tileIn } from '../../../static/js/rules/presentation.js';
-import {
-  csv,
-  csvOf,
-  numbersOf,
-  saveImage,
-  saveWhole,
-  standaloneOf,
-  plotlySource,
-} from '../../../static/js/ui/exports.js';
+import { openingIn, tileIn, written } from '../../../static/js/rules/presentation.js';
+import { csv, csvOf, numbersOf, saveImage, saveWhole } from '../../../static/js/ui/exports.js';
+import { plotlySource, standaloneOf } from '../../../static/js/ui/standalone.js';
 import { attention } from '../../../static/js/views/attention/attention.js';
 import { nextToken } from '../../../static/js/views/next_token/next_token.js';
 import { figuresOf, FRAME, longTrace, pairTrace, sampleTrace, TEXT } from '../sample.js';
@@ -47,6 +42,14 @@ test('the file names its content, its model, its source and its date', () => {
   ]) {
     ok(page.includes(said) || page.includes(said.replace('&#39;', "'")), said);
   }
+});
+
+test('a file names the revision of its model if there is one', () => {
+  const model = (revision) => {
+    const page = pageOf(attention, { ...sampleTrace(), revision });
+    return page.match(/<dt>Model<\/dt><dd>(.*?)<\/dd>/)[1];
+  };
+  deepEqual(['r7', '', undefined].map(model), ['tiny, revision r7', 'tiny', 'tiny']);
 });
 
 test('a long link is folded, and so is a long text', () => {
@@ -280,6 +283,21 @@ test('the whole page is asked for, and opens on what is looked at', async () => 
   equal(tileIn(await page({}, { call: { path }, request: { patching } })), null);
   deepEqual(posted, [['/api/v1/page', { ...ASKED, text: TEXT, patching }]]);
   location.hash = '';
+});
+
+test('the whole page is told with its size, and with its views to present if there are some', async () => {
+  globalThis.fetch = async () => new Response('<body><p>page</p></body>');
+  location.hash = '#view=attention';
+  const slide = (name) => ({ name, link: '#view=attention', covers: [] });
+  const [figure] = figuresOf(attention, sampleTrace());
+  const toldWith = (...slides) => {
+    localStorage.setItem('headlight.presentation', written(slides));
+    return saveWhole({ trace: { ...sampleTrace(), asked: ASKED }, figure });
+  };
+  match(await toldWith(), /headlight-tiny-it-saw-b-it\.html, [\d.]+ MB$/);
+  match(await toldWith(slide('One')), / MB, with 1 view to present$/);
+  match(await toldWith(slide('One'), slide('Two')), / MB, with 2 views to present$/);
+  localStorage.clear();
 });
 
 test('the script of Plotly can be read, or the way out is told', async () => {
