@@ -13,6 +13,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from headlight.lab.training.config import (
 from headlight.lab.training.distributed import ALONE, Processes
 from headlight.lab.training.loop import METRICS, SAMPLES, STATE, Loop
 from headlight.lab.training.registry import RECIPES
-from headlight.lab.training.samples import TextSampler
+from headlight.lab.training.samples import sample_texts
 from headlight.model.checkpoint.card import ModelCard
 from headlight.model.checkpoint.files import RUN, TOKENIZER, CheckpointError
 from headlight.model.checkpoint.loading import (
@@ -134,14 +135,17 @@ def make_run(
         reference = str(find_model(begun_from).resolve())
         asked = replace(asked, rows=replace(asked.rows, reference=reference))
     _require_effect(asked, known, has_teacher=teacher is not None)
+    models = {
+        "begun_from": begun_from or "",
+        "teacher": teacher or "",
+        "tokenizer": tokenizer or "",
+    }
     return Run(
         recipe=recipe,
         corpus=tuple(map(str, corpus)),
         commands=(command,),
         precision=precision,
-        begun_from="" if begun_from is None else str(find_model(begun_from).resolve()),
-        teacher="" if teacher is None else str(find_model(teacher).resolve()),
-        tokenizer="" if tokenizer is None else str(find_model(tokenizer).resolve()),
+        **{role: name and str(find_model(name).resolve()) for role, name in models.items()},
         **vars(asked),
     )
 
@@ -403,7 +407,7 @@ def _make_loop(
     others = [_teacher(run, tokenizer).to(place)] if run.teacher else []
     loop: Loop = make_loop(*arguments, *others)
     if run.loop.sample_every:
-        loop.observe(run.loop.sample_every, TextSampler(tokenizer))
+        loop.observe(run.loop.sample_every, partial(sample_texts, tokenizer=tokenizer))
     return loop
 
 

@@ -17,38 +17,25 @@ from headlight.model.tokenizer import Tokenizer
 N_TEXTS, N_PROMPT, N_WRITTEN = 3, 8, 32
 
 
-class TextSampler:
-    """Writes the samples of a loop; called with it after a step."""
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self.tokenizer = tokenizer
-
-    def __call__(self, loop: Loop) -> dict[str, float]:
-        """Sample, and append the texts to `SAMPLES`; there are no figures."""
-        ids = loop.batches.validation()[0].ids
-        n_prompt = min(N_PROMPT, ids.shape[-1] - 1)
-        prompts = ids[:N_TEXTS, :n_prompt].to(loop.model.vectors.device)
-        n_tokens = min(N_WRITTEN, loop.model.config.max_tokens - n_prompt)
-        loop.model.eval()
-        written = sample_continuations(
-            loop.model,
-            prompts,
-            n_tokens=n_tokens,
-            stop_id=self.tokenizer.end_id,
-            generator=generator_of(loop.config.seed, loop.step, 2),
-        ).written()
-        loop.model.train()
-        lines = [
-            {
-                "step": loop.step,
-                "prompt": self.tokenizer.decode(prompt),
-                "text": self.tokenizer.decode(text),
-            }
-            for prompt, text in zip(prompts.tolist(), written, strict=True)
-        ]
-        with (loop.out / SAMPLES).open("a", encoding="utf-8") as file:
-            file.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-        return {}
+def sample_texts(loop: Loop, tokenizer: Tokenizer) -> dict[str, float]:
+    """Let the model of a loop write, and append its texts to `SAMPLES`; there are no figures."""
+    ids = loop.batches.validation()[0].ids
+    n_prompt = min(N_PROMPT, ids.shape[-1] - 1)
+    prompts = ids[:N_TEXTS, :n_prompt].to(loop.model.vectors.device)
+    loop.model.eval()
+    written = sample_continuations(
+        loop.model,
+        prompts,
+        n_tokens=min(N_WRITTEN, loop.model.config.max_tokens - n_prompt),
+        stop_id=tokenizer.end_id,
+        generator=generator_of(loop.config.seed, loop.step, 2),
+    ).written()
+    loop.model.train()
+    with (loop.out / SAMPLES).open("a", encoding="utf-8") as file:
+        for prompt, text in zip(prompts.tolist(), written, strict=True):
+            texts = {"prompt": tokenizer.decode(prompt), "text": tokenizer.decode(text)}
+            file.write(json.dumps({"step": loop.step, **texts}, ensure_ascii=False) + "\n")
+    return {}
 
 
 def read_samples(out: Path, step: int) -> list[dict[str, str]]:

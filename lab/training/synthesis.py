@@ -18,7 +18,6 @@ from headlight.lab.training.batches import generator_of
 from headlight.lab.training.preference import line_end, rule_score
 from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.generation.continuations import Continuations, sample_continuations
-from headlight.model.tokenizer import Tokenizer
 
 ROWS_AT_ONCE = 64
 Score = Callable[[Continuations, Sequence[str]], Sequence[float]]
@@ -96,16 +95,7 @@ def synthesize(
                     if texts[row].strip() and (least is None or scores[row] >= least)
                 ]
                 best = max(good, key=lambda row: scores[row], default=None)
-                yield _answer(tokenizer, prompt, texts, scores, best), len(good)
-
-
-def _answer(
-    tokenizer: Tokenizer,
-    prompt: list[int],
-    texts: Sequence[str],
-    scores: Sequence[float],
-    row: int | None,
-) -> Answer | None:
-    if row is None:
-        return None
-    return Answer(tokenizer.decode(prompt), texts[row], float(scores[row]))
+                kept = None
+                if best is not None:
+                    kept = Answer(tokenizer.decode(prompt), texts[best], float(scores[best]))
+                yield kept, len(good)

@@ -77,7 +77,7 @@ JS_FOLDERS = ["words", "trace", "rules", "state", "api", "plot", "ui", "views"]
 # Lines of code a folder may have. A commit that raises a number says in its body why.
 MOST_LINES = {
     "app": 23_000,
-    "lab": 14_700,
+    "lab": 14_600,
     "model": 34_000,
     "model/analysis": 3_500,
     "model/attention": 1_800,
