@@ -3,7 +3,7 @@
 import { numbersIn } from '../../rules/experiment.js';
 import { counted } from '../../words/lists.js';
 import { amount, percent, share } from '../../words/numbers.js';
-import { curvesChart, warm } from '../../plot/curves.js';
+import { warm, curvesPicture } from '../../plot/curves.js';
 import { mapChart } from '../../plot/map.js';
 import { sequential } from '../../plot/colour.js';
 
@@ -56,32 +56,28 @@ function pictures(result) {
       id: `load-${name}`,
       draw: (/** @type {Size} */ size) => loadMap(result, run, size),
     })),
-    { id: 'effective', draw: (size) => effectiveChart(result, size) },
-    { id: 'loss', draw: (size) => lossChart(result, size) },
+    effectiveChart(result),
+    lossChart(result),
     ...clusters,
   ];
 }
 
-/** @param {Result} result @param {Size} size */
-function effectiveChart({ arrays, at, total }, size) {
-  return {
+/** @param {Result} result */
+function effectiveChart({ arrays, at, total }) {
+  return curvesPicture({
+    id: 'effective',
     title: 'How many experts are in use',
     summary: 'Effectively used experts by training step, with and without the balance loss.',
     help: 'As many equally loaded experts would have the same entropy.',
-    ...curvesChart(
-      {
-        x: numbersIn(arrays.frame.data),
-        across: { title: 'training step', range: [0, total] },
-        up: { title: 'experts', range: [0, (arrays.load.shape.at(-1) ?? 1) * 1.04] },
-        quantity: 'effectively used experts',
-        format: (value) => amount(value),
-        curves: runCurves(arrays, 'effective_experts', size),
-        marker: at,
-        unit: 'step',
-      },
-      size,
-    ),
-  };
+    x: numbersIn(arrays.frame.data),
+    across: { title: 'training step', range: [0, total] },
+    up: { title: 'experts', range: [0, (arrays.load.shape.at(-1) ?? 1) * 1.04] },
+    quantity: 'effectively used experts',
+    format: (value) => amount(value),
+    marker: at,
+    unit: 'step',
+    curves: (size) => runCurves(arrays, 'effective_experts', size),
+  });
 }
 
 /** @param {Arrays} arrays @param {string} name @param {Size} size @returns {Curve[]} */
@@ -94,25 +90,21 @@ function runCurves(arrays, name, { palette }) {
   }));
 }
 
-/** @param {Result} result @param {Size} size */
-function lossChart({ arrays, total }, size) {
-  return {
+/** @param {Result} result */
+function lossChart({ arrays, total }) {
+  return curvesPicture({
+    id: 'loss',
     title: 'The loss of the task',
     summary: 'The loss of the task by training step, with and without the balance loss.',
     help: 'Mean squared error of each step. A large coefficient balances at the expense of the task.',
-    ...curvesChart(
-      {
-        x: numbersIn(arrays.step.data),
-        across: { title: 'training step', range: [0, total] },
-        up: { title: 'loss', isLog: true },
-        quantity: 'loss of the task',
-        format: (value) => amount(value),
-        curves: runCurves(arrays, 'loss', size).map((curve) => ({ ...curve, width: 1.5 })),
-        unit: 'step',
-      },
-      size,
-    ),
-  };
+    x: numbersIn(arrays.step.data),
+    across: { title: 'training step', range: [0, total] },
+    up: { title: 'loss', isLog: true },
+    quantity: 'loss of the task',
+    format: (value) => amount(value),
+    unit: 'step',
+    curves: (size) => runCurves(arrays, 'loss', size).map((curve) => ({ ...curve, width: 1.5 })),
+  });
 }
 
 /** @param {Result} result @param {number} run @param {Size} size */

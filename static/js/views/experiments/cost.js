@@ -3,7 +3,7 @@
 import { numbersIn } from '../../rules/experiment.js';
 import { amount, grouped, inBytes } from '../../words/numbers.js';
 import { chart } from '../../plot/chart.js';
-import { curvesChart, warm } from '../../plot/curves.js';
+import { warm, curvesPicture } from '../../plot/curves.js';
 import { bar } from '../../plot/marks/bar.js';
 import { band, linear } from '../../plot/scales.js';
 
@@ -104,8 +104,8 @@ function pictures({ arrays }) {
           size,
         ),
     },
-    { id: 'cache', draw: (size) => cacheChart(arrays, size) },
-    { id: 'experts', draw: (size) => expertsChart(arrays, size) },
+    cacheChart(arrays),
+    expertsChart(arrays),
   ];
 }
 
@@ -162,67 +162,57 @@ function powersOfTen(least, most) {
   return Array.from({ length: Math.max(0, count) }, (_, at) => 10 ** (first + at));
 }
 
-/** @param {Arrays} arrays @param {Size} size */
-function cacheChart(arrays, size) {
-  const { palette } = size;
+/** @param {Arrays} arrays */
+function cacheChart(arrays) {
   const lengths = numbersIn(arrays.length.data);
   const [again, cached] = arrays.writing_seconds.data;
-  return {
+  return curvesPicture({
+    id: 'cache',
     title: 'A step with a cache, and without',
     summary: 'The multiplications of each step of writing, with and without a cache.',
     help: `Multiplications of one layer in each step. Measured for the whole text: ${timeOf(again)} without, ${timeOf(cached)} with; the cache holds ${grouped(arrays.cache_numbers.data.at(-1))} numbers at the end.`,
-    ...curvesChart(
+    x: lengths,
+    across: { title: 'tokens written' },
+    up: { title: 'multiplications', isLog: true },
+    quantity: 'multiplications of a step',
+    format: grouped,
+    curves: ({ palette }) => [
       {
-        x: lengths,
-        across: { title: 'tokens written' },
-        up: { title: 'multiplications', isLog: true },
-        quantity: 'multiplications of a step',
-        format: grouped,
-        curves: [
-          {
-            name: 'without',
-            values: numbersIn(arrays.step_multiplications.data[0]),
-            colour: palette.ink,
-          },
-          {
-            name: 'with cache',
-            values: numbersIn(arrays.step_multiplications.data[1]),
-            colour: warm(palette),
-            width: 3,
-          },
-        ],
+        name: 'without',
+        values: numbersIn(arrays.step_multiplications.data[0]),
+        colour: palette.ink,
       },
-      size,
-    ),
-  };
+      {
+        name: 'with cache',
+        values: numbersIn(arrays.step_multiplications.data[1]),
+        colour: warm(palette),
+        width: 3,
+      },
+    ],
+  });
 }
 
-/** @param {Arrays} arrays @param {Size} size */
-function expertsChart(arrays, size) {
-  const { palette } = size;
+/** @param {Arrays} arrays */
+function expertsChart(arrays) {
   const write = (/** @type {number} */ value) => `${amount(value / 1e6)} million`;
-  return {
+  return curvesPicture({
+    id: 'experts',
     title: 'Parameters there are, and those in use',
     summary: 'All and active parameters by the number of experts.',
     help: 'A token is sent to a few experts of each layer. The router grows with the experts, so the lower line rises a little.',
-    ...curvesChart(
+    x: numbersIn(arrays.experts.data),
+    across: { title: 'experts in a layer' },
+    up: { title: 'parameters', write: (value) => `${amount(value / 1e6)} M` },
+    quantity: 'parameters',
+    format: write,
+    curves: ({ palette }) => [
+      { name: 'all', values: numbersIn(arrays.all_parameters.data), colour: palette.ink },
       {
-        x: numbersIn(arrays.experts.data),
-        across: { title: 'experts in a layer' },
-        up: { title: 'parameters', write: (value) => `${amount(value / 1e6)} M` },
-        quantity: 'parameters',
-        format: write,
-        curves: [
-          { name: 'all', values: numbersIn(arrays.all_parameters.data), colour: palette.ink },
-          {
-            name: 'active',
-            values: numbersIn(arrays.active_parameters.data),
-            colour: warm(palette),
-            width: 3,
-          },
-        ],
+        name: 'active',
+        values: numbersIn(arrays.active_parameters.data),
+        colour: warm(palette),
+        width: 3,
       },
-      size,
-    ),
-  };
+    ],
+  });
 }

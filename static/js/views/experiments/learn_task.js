@@ -5,7 +5,7 @@ import { counted } from '../../words/lists.js';
 import { amount, grouped, percent, share } from '../../words/numbers.js';
 import { range } from '../../trace/trace.js';
 import { chart } from '../../plot/chart.js';
-import { ACCURACY, curvesChart, warm } from '../../plot/curves.js';
+import { ACCURACY, warm, curvesPicture } from '../../plot/curves.js';
 import { mapChart } from '../../plot/map.js';
 import { diverging } from '../../plot/colour.js';
 import { cell } from '../../plot/marks/mark.js';
@@ -76,12 +76,7 @@ function pictures(result) {
     ...(beside ? [{ id: 'attention-beside', of: beside, name: beside.name }] : []),
   ].filter(({ of }) => of.arrays.attention);
   return [
-    ...(arrays.loss && !isPreview
-      ? [
-          { id: 'accuracy', draw: (/** @type {Size} */ size) => accuracyChart(result, size) },
-          { id: 'loss', draw: (/** @type {Size} */ size) => lossChart(result, size) },
-        ]
-      : []),
+    ...(arrays.loss && !isPreview ? [accuracyChart(result), lossChart(result)] : []),
     { id: 'answers', isWide: true, draw: (size) => answersMap(result, size) },
     ...attentions.map(({ id, of, name }) => ({
       id,
@@ -102,47 +97,43 @@ function nameOf({ values, beside }) {
   return values.model === 'transformer' ? `${values.positional}` : NETWORKS[values.model];
 }
 
-/** @param {Result} result @param {Size} size */
-function accuracyChart(result, size) {
+/** @param {Result} result */
+function accuracyChart(result) {
   const { arrays, beside, at, total } = result;
   const frames = numbersIn(arrays.frame.data);
   const second = beside?.arrays;
   const x =
     second && second.frame.data.length > frames.length ? numbersIn(second.frame.data) : frames;
-  return {
+  return curvesPicture({
+    id: 'accuracy',
     title: 'Accuracy',
     summary: 'The share of right answers by training step.',
     help: 'On sequences that it is not trained on. Dotted: sequences without any fault.',
-    ...curvesChart(
+    x,
+    across: { title: 'training step', range: [0, total] },
+    up: ACCURACY,
+    quantity: 'accuracy',
+    format: (value) => percent(value),
+    marker: at,
+    unit: 'step',
+    curves: (size) => [
+      ...curveBeside(beside, second?.accuracy, size, 2),
       {
-        x,
-        across: { title: 'training step', range: [0, total] },
-        up: ACCURACY,
-        quantity: 'accuracy',
-        format: (value) => percent(value),
-        curves: [
-          ...curveBeside(beside, second?.accuracy, size, 2),
-          {
-            name: 'whole sequences',
-            values: numbersIn(arrays.sequence_accuracy.data),
-            colour: warm(size.palette),
-            dash: 'dot',
-            width: 1.5,
-            isQuiet: true,
-          },
-          {
-            name: nameOf(result),
-            values: numbersIn(arrays.accuracy.data),
-            colour: warm(size.palette),
-            width: 3,
-          },
-        ],
-        marker: at,
-        unit: 'step',
+        name: 'whole sequences',
+        values: numbersIn(arrays.sequence_accuracy.data),
+        colour: warm(size.palette),
+        dash: 'dot',
+        width: 1.5,
+        isQuiet: true,
       },
-      size,
-    ),
-  };
+      {
+        name: nameOf(result),
+        values: numbersIn(arrays.accuracy.data),
+        colour: warm(size.palette),
+        width: 3,
+      },
+    ],
+  });
 }
 
 /**
@@ -157,8 +148,8 @@ function curveBeside(beside, array, { palette }, width) {
   return [{ name: beside.name, values: numbersIn(array.data), colour: palette.query, width }];
 }
 
-/** @param {Result} result @param {Size} size */
-function lossChart(result, size) {
+/** @param {Result} result */
+function lossChart(result) {
   const { arrays, beside, at, total } = result;
   const second = beside?.arrays.loss;
   const steps = numbersIn(arrays.step.data);
@@ -167,32 +158,28 @@ function lossChart(result, size) {
       ? second.data.map((/** @type {number} */ _, /** @type {number} */ step) => step + 1)
       : steps;
   const marked = x.indexOf(arrays.frame.data[at]);
-  return {
+  return curvesPicture({
+    id: 'loss',
     title: 'Loss',
     summary: 'The training loss by step.',
     help: 'Cross-entropy of an answer in each step, before the step is made.',
-    ...curvesChart(
+    x,
+    across: { title: 'training step', range: [0, total] },
+    up: { title: 'loss (bits)' },
+    quantity: 'loss in bits',
+    format: (value) => amount(value),
+    ...(marked >= 0 && { marker: marked }),
+    unit: 'step',
+    curves: (size) => [
+      ...curveBeside(beside, second, size, 1.5),
       {
-        x,
-        across: { title: 'training step', range: [0, total] },
-        up: { title: 'loss (bits)' },
-        quantity: 'loss in bits',
-        format: (value) => amount(value),
-        curves: [
-          ...curveBeside(beside, second, size, 1.5),
-          {
-            name: nameOf(result),
-            values: numbersIn(arrays.loss.data),
-            colour: warm(size.palette),
-            width: 1.75,
-          },
-        ],
-        ...(marked >= 0 && { marker: marked }),
-        unit: 'step',
+        name: nameOf(result),
+        values: numbersIn(arrays.loss.data),
+        colour: warm(size.palette),
+        width: 1.75,
       },
-      size,
-    ),
-  };
+    ],
+  });
 }
 
 /** @param {Result} result @param {Size} size */

@@ -4,7 +4,7 @@ import { numbersIn } from '../../rules/experiment.js';
 import { amount, decimal, share } from '../../words/numbers.js';
 import { range } from '../../trace/trace.js';
 import { chart } from '../../plot/chart.js';
-import { curvesChart, warm } from '../../plot/curves.js';
+import { warm, curvesPicture } from '../../plot/curves.js';
 import { mapChart } from '../../plot/map.js';
 import { sequential } from '../../plot/colour.js';
 import { dot, rule } from '../../plot/marks/decorations.js';
@@ -64,7 +64,7 @@ function pictures({ arrays, values }) {
       },
     ]),
     { id: 'clock', draw: (size) => clock(arrays, values.pair ?? 0, size) },
-    { id: 'products', draw: (size) => productsChart(arrays, values.position ?? 3, size) },
+    productsChart(arrays, values.position ?? 3),
   ];
 }
 
@@ -176,31 +176,26 @@ function clock(arrays, pair, size) {
   };
 }
 
-/** @param {Arrays} arrays @param {number} position @param {Size} size */
-function productsChart(arrays, position, size) {
-  const { palette } = size;
-  return {
+/** @param {Arrays} arrays @param {number} position */
+function productsChart(arrays, position) {
+  return curvesPicture({
+    id: 'products',
     title: 'Their product knows the distance',
     summary: 'Products of the encoding of every position with those of two positions.',
     help: `The curve of position ${position} is that of position 0, moved: only the distance counts.`,
-    ...curvesChart(
+    x: numbersIn(arrays.position.data),
+    across: { title: 'position' },
+    up: { title: 'product' },
+    quantity: 'product of two encodings',
+    format: (value) => decimal(value, 2),
+    curves: ({ palette }) => [
+      { name: 'with 0', values: numbersIn(arrays.products.data[0]), colour: palette.ink },
       {
-        x: numbersIn(arrays.position.data),
-        across: { title: 'position' },
-        up: { title: 'product' },
-        quantity: 'product of two encodings',
-        format: (value) => decimal(value, 2),
-        curves: [
-          { name: 'with 0', values: numbersIn(arrays.products.data[0]), colour: palette.ink },
-          {
-            name: `with ${position}`,
-            values: numbersIn(arrays.products.data[1]),
-            colour: warm(palette),
-            width: 3,
-          },
-        ],
+        name: `with ${position}`,
+        values: numbersIn(arrays.products.data[1]),
+        colour: warm(palette),
+        width: 3,
       },
-      size,
-    ),
-  };
+    ],
+  });
 }

@@ -3,7 +3,7 @@
 import { numbersIn } from '../../rules/experiment.js';
 import { decimal, share } from '../../words/numbers.js';
 import { mapChart } from '../../plot/map.js';
-import { curvesChart, warm } from '../../plot/curves.js';
+import { warm, curvesPicture } from '../../plot/curves.js';
 import { diverging, sequential } from '../../plot/colour.js';
 
 /**
@@ -104,7 +104,7 @@ function pictures(result) {
     { id: 'scores-shared', draw: (size) => scoresMap(result, 0, size) },
     { id: 'scores-separate', draw: (size) => scoresMap(result, 1, size) },
     { id: 'roles', draw: (size) => rolesMap(result, size) },
-    { id: 'loss', draw: (size) => lossChart(result.arrays, size) },
+    lossChart(result.arrays),
     { id: 'task-shared', draw: (size) => taskMap(result.arrays, 0, size) },
     { id: 'task-separate', draw: (size) => taskMap(result.arrays, 1, size) },
   ];
@@ -214,37 +214,26 @@ function rolesMap(result, size) {
   };
 }
 
-/** @param {Arrays} arrays @param {Size} size */
-function lossChart(arrays, size) {
-  const { palette } = size;
+/** @param {Arrays} arrays */
+function lossChart(arrays) {
   const steps = numbersIn(arrays.step.data);
   const least = arrays.least_loss.data;
-  return {
+  return curvesPicture({
+    id: 'loss',
     title: 'A task that a shared projection cannot learn',
     summary: 'The loss of the task by step, with a shared and with separate projections.',
     help: 'Each of six tokens has to find the next one in a circle. Dotted: the least that any shared projection can reach.',
-    ...curvesChart(
-      {
-        x: steps,
-        across: { title: 'training step' },
-        up: { title: 'loss (bits)' },
-        quantity: 'loss in bits',
-        unit: 'step',
-        format: (value) => decimal(value, 3),
-        curves: [
-          { name: 'bound', values: steps.map(() => least), colour: palette.muted, dash: 'dot' },
-          { name: 'shared', values: numbersIn(arrays.loss.data[0]), colour: palette.ink },
-          {
-            name: 'separate',
-            values: numbersIn(arrays.loss.data[1]),
-            colour: warm(palette),
-            width: 3,
-          },
-        ],
-      },
-      size,
-    ),
-  };
+    x: steps,
+    across: { title: 'training step' },
+    up: { title: 'loss (bits)' },
+    quantity: 'loss in bits',
+    unit: 'step',
+    curves: ({ palette }) => [
+      { name: 'bound', values: steps.map(() => least), colour: palette.muted, dash: 'dot' },
+      { name: 'shared', values: numbersIn(arrays.loss.data[0]), colour: palette.ink },
+      { name: 'separate', values: numbersIn(arrays.loss.data[1]), colour: warm(palette), width: 3 },
+    ],
+  });
 }
 
 /** @param {Arrays} arrays @param {number} variant @param {Size} size */

@@ -4,7 +4,7 @@ import { numbersIn } from '../../rules/experiment.js';
 import { counted } from '../../words/lists.js';
 import { amount, percent } from '../../words/numbers.js';
 import { chart } from '../../plot/chart.js';
-import { curvesChart, warm } from '../../plot/curves.js';
+import { warm, curvesPicture } from '../../plot/curves.js';
 import { bar } from '../../plot/marks/bar.js';
 import { line } from '../../plot/marks/line.js';
 import { band, linear, log } from '../../plot/scales.js';
@@ -80,7 +80,7 @@ function chainOf(question, chain) {
 function pictures({ arrays }) {
   return [
     { id: 'tokens', isWide: true, draw: (size) => tokensChart(arrays, size) },
-    { id: 'any', draw: (size) => anyChart(arrays, size) },
+    anyChart(arrays),
     { id: 'chains', draw: (size) => chainsChart(arrays, size) },
   ];
 }
@@ -150,33 +150,28 @@ function tokensChart(arrays, size) {
   };
 }
 
-/** @param {Arrays} arrays @param {Size} size */
-function anyChart(arrays, size) {
-  const { palette } = size;
-  return {
+/** @param {Arrays} arrays */
+function anyChart(arrays) {
+  return curvesPicture({
+    id: 'any',
     title: 'What a perfect judge would choose',
     summary: 'The share of right votes and of right answers among the chains, by their number.',
     help: 'Any: a right answer is among the chains. The gap to the vote is what a judge could gain.',
-    ...curvesChart(
+    x: numbersIn(arrays.n_chains.data),
+    across: { title: 'chains' },
+    up: { title: 'right answers', range: [0, 1], write: (value) => percent(value, 0) },
+    quantity: 'share of right answers',
+    format: (value) => percent(value, 1),
+    curves: ({ palette }) => [
+      { name: 'any', values: numbersIn(arrays.any_right.data), colour: palette.ink },
       {
-        x: numbersIn(arrays.n_chains.data),
-        across: { title: 'chains' },
-        up: { title: 'right answers', range: [0, 1], write: (value) => percent(value, 0) },
-        quantity: 'share of right answers',
-        format: (value) => percent(value, 1),
-        curves: [
-          { name: 'any', values: numbersIn(arrays.any_right.data), colour: palette.ink },
-          {
-            name: 'vote',
-            values: numbersIn(arrays.majority_right.data),
-            colour: warm(palette),
-            width: 3,
-          },
-        ],
+        name: 'vote',
+        values: numbersIn(arrays.majority_right.data),
+        colour: warm(palette),
+        width: 3,
       },
-      size,
-    ),
-  };
+    ],
+  });
 }
 
 /** @param {Arrays} arrays @param {Size} size */
