@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from datetime import date
 from pathlib import Path
@@ -171,13 +171,26 @@ def write_card(path: Path, card: ModelCard) -> None:
 
 def to_markdown(card: ModelCard) -> str:
     """Return the Markdown of a card: its prose and the tables generated from its figures."""
-    reach = _robustness_section(card.metrics)
-    written = _written_sections(card.metrics)
-    experts = _experts_section(card.expert_tokens) if card.expert_tokens else ""
-    corpus = _table_section(CORPUS, card.corpus) if card.corpus else ""
-    heads = _heads_section(card.heads) if card.heads else ""
-    figures = _table_section(FIGURES, card.metrics) if card.metrics else ""
-    return f"{card.prose}\n{reach}{written}{corpus}{experts}{heads}{figures}"
+    sample = _mapping(card.metrics, "sample")
+    robustness = _mapping(card.metrics, "robustness") or _mapping(sample, "robustness")
+    reach = [*_reach(robustness), *_reach_typed(_mapping(card.metrics, "typed"))]
+    sections = (
+        (ROBUSTNESS, ("measured on", "figure", "value"), reach),
+        (BLANKS, ("sentence", "first guesses"), _written(_mapping(sample, "blanks"), GUESSES)),
+        (CONTINUATIONS, ("sentence", "the model's continuation"), _written(sample, WRITTEN)),
+        (CORPUS, ("figure", "value"), _figures(card.corpus)),
+        (EXPERTS, ("layer", "expert", "share of tokens", "top tokens"), _experts(card)),
+        (HEADS, ("attention", "head", "labels", "bits a byte without it"), _heads(card)),
+        (FIGURES, ("figure", "value"), _figures(card.metrics)),
+    )
+    return f"{card.prose}\n" + "".join(_section(*section) for section in sections)
+
+
+def _section(heading: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return a heading and a table; empty: there are no rows."""
+    lines = "".join(f"| {' | '.join(map(str, row))} |\n" for row in rows)
+    head = f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}\n"
+    return f"\n{heading}\n\n{head}{lines}" if lines else ""
 
 
 # Of each claim of an example: the score, and the control that it is compared with.
@@ -278,24 +291,9 @@ def flatten(figures: Mapping[Any, Any], prefix: str = "") -> list[tuple[str, Any
     return pairs
 
 
-def _table_section(heading: str, figures: Mapping[str, Any]) -> str:
-    rows = "".join(
-        f"| {name} | {value} |\n"
-        for name, value in flatten(figures)
-        if not name.startswith((f"sample.{WRITTEN}.", f"sample.blanks.{GUESSES}."))
-    )
-    return f"\n{heading}\n\n| figure | value |\n|---|---|\n{rows}"
-
-
-def _robustness_section(metrics: Mapping[str, Any]) -> str:
-    """Return the figures on other kinds of text, or on the project's own, one line each."""
-    of_sample = _mapping(_mapping(metrics, "sample"), "robustness")
-    measured = _mapping(metrics, "robustness") or of_sample
-    lines = [*_reach(measured), *_reach_typed(_mapping(metrics, "typed"))]
-    rows = "".join(f"| {text} | {figure} | {value} |\n" for text, figure, value in lines)
-    return (
-        f"\n{ROBUSTNESS}\n\n| measured on | figure | value |\n|---|---|---|\n{rows}" if rows else ""
-    )
+def _figures(figures: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    texts = (f"sample.{WRITTEN}.", f"sample.blanks.{GUESSES}.")  # they have their own tables
+    return [(name, value) for name, value in flatten(figures) if not name.startswith(texts)]
 
 
 def _reach(robustness: Mapping[str, Any]) -> Iterable[tuple[str, str, Any]]:
@@ -325,19 +323,9 @@ def _reach_typed(typed: Mapping[str, Any]) -> Iterable[tuple[str, str, Any]]:
             yield text, "words over those of the reference", figures["ratio"]
 
 
-def _written_sections(metrics: Mapping[str, Any]) -> str:
-    """Return the sentences that a model fills in or continues, as its figures have them."""
-    sample = _mapping(metrics, "sample")
-    sections = (
-        (BLANKS, "first guesses", _mapping(_mapping(sample, "blanks"), GUESSES)),
-        (CONTINUATIONS, "the model's continuation", _mapping(sample, WRITTEN)),
-    )
-    return "".join(
-        f"\n{heading}\n\n| sentence | {column} |\n|---|---|\n"
-        + "".join(f"| {_cell(text)} | {_cell(value)} |\n" for text, value in texts.items())
-        for heading, column, texts in sections
-        if texts
-    )
+def _written(figures: Mapping[str, Any], name: str) -> Iterable[tuple[str, str]]:
+    """Yield the sentences that a model fills in or continues, and what it wrote."""
+    return ((_cell(text), _cell(value)) for text, value in _group(figures, name))
 
 
 def _cell(text: object) -> str:
@@ -358,28 +346,21 @@ def _plainly(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _heads_section(heads: Mapping[str, Any]) -> str:
-    rows = "".join(
-        f"| {path} | {number} | {_labels(head['labels'])} | {head['cost']:+.4f} |\n"
-        for path, of_path in heads["attentions"].items()
-        for number, head in enumerate(of_path)
-    )
-    head = "| attention | head | labels | bits a byte without it |\n|---|---|---|---|\n"
-    return f"\n{HEADS}\n\n{head}{rows}"
+def _heads(card: ModelCard) -> Iterable[tuple[object, ...]]:
+    for path, of_path in _group(card.heads, "attentions"):
+        for number, head in enumerate(of_path):
+            yield path, number, _labels(head["labels"]), f"{head['cost']:+.4f}"
 
 
 def _labels(labels: Mapping[str, float]) -> str:
     return ", ".join(f"{label} {score:.2f}" for label, score in labels.items()) or "none"
 
 
-def _experts_section(expert_tokens: Mapping[str, Any]) -> str:
-    rows = "".join(
-        f"| {layer} | {number} | {100 * expert['share']:.1f} % | {_spelled(expert['tokens'])} |\n"
-        for layer, experts in expert_tokens["layers"].items()
-        for number, expert in enumerate(experts)
-    )
-    head = "| layer | expert | share of tokens | top tokens |\n|---|---|---|---|\n"
-    return f"\n{EXPERTS}\n\n{head}{rows}"
+def _experts(card: ModelCard) -> Iterable[tuple[object, ...]]:
+    for layer, experts in _group(card.expert_tokens, "layers"):
+        for number, expert in enumerate(experts):
+            share = f"{100 * expert['share']:.1f} %"
+            yield layer, number, share, _spelled(expert["tokens"])
 
 
 def _spelled(tokens: Iterable[Mapping[str, Any]]) -> str:

@@ -199,15 +199,9 @@ class _Builder:
         last = stacks[-1]
         site = f"{last}.layers.{self.config.n_layers - 1}.residual.after"
         self._require(site)
+        step = self.steps[last]
         self.readers.append(
-            Reader(
-                name="logits",
-                kind="logits",
-                stack=last,
-                step=self.steps[last],
-                stream=site,
-                site=site,
-            )
+            Reader(name="logits", kind="logits", stack=last, step=step, stream=site, site=site)
         )
         reasons = []
         if not self.by_head:
@@ -247,22 +241,13 @@ class _Builder:
         heads = {facts.path: facts for facts in self.description.attentions}[path]
         stream = f"{stack}.layers.{layer}.residual.{place}"
         self._require(stream)
-        norm = "cross_attention_norm" if kind == "cross_attention" else "attention_norm"
-        self._require(f"{stack}.layers.{layer}.{norm}")
+        norm = f"{stack}.layers.{layer}.{kind.removeprefix('self_')}_norm"
+        self._require(norm)
         step = self.steps[stack]
         common: dict[str, Any] = {"stack": stack, "layer": layer, "path": path}
-        norm = f"{stack}.layers.{layer}.{norm}"
         if not self.by_input:
-            reader = Reader(
-                name=f"{name}.in",
-                kind="attention",
-                step=step,
-                stream=stream,
-                site=norm,
-                norm=norm,
-                **common,
-            )
-            self.readers.append(reader)
+            read = {"step": step, "stream": stream, "site": norm, "norm": norm, **common}
+            self.readers.append(Reader(name=f"{name}.in", kind="attention", **read))
         else:
             kinds: tuple[Literal["query", "key", "value"], ...] = ("query", "key", "value")
             for each in kinds:
