@@ -118,9 +118,9 @@ def _pseudo_log_likelihoods(
     scores = [0.0] * len(sentences)
     for first in range(0, len(masked), batch_rows):
         rows, places, hidden, numbers = zip(*masked[first : first + batch_rows], strict=True)
-        ids, is_token = (tensor.to(checkpoint.device) for tensor in padded(rows, mask))
+        inputs, is_token = (tensor.to(checkpoint.device) for tensor in padded(rows, mask))
         with torch.inference_mode():
-            logits = checkpoint.model(ids, is_token=is_token).logits
+            logits = checkpoint.model(inputs, is_token=is_token).logits
             log_probs = logits[torch.arange(len(rows)), list(places)].log_softmax(dim=-1).cpu()
         of_hidden = log_probs[torch.arange(len(rows)), list(hidden)].tolist()
         for number, score in zip(numbers, of_hidden, strict=True):

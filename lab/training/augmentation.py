@@ -31,7 +31,7 @@ SHORT_FACTOR = 5
 # A name has at least this many pairs in which it is on both sides.
 NAME_PAIRS = 3
 VOWELS = "AEIOUY"
-NAMES = {
+NAMES: dict[str, list[str]] = {
     part: words.split()
     for part, words in tomllib.loads(
         Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")

@@ -132,22 +132,22 @@ def make_run(
         )
     asked = change(known, settings or {})
     if begun_from and getattr(asked.rows, "reference", None) == "":
-        reference = str(find_model(begun_from).resolve())
-        asked = replace(asked, rows=replace(asked.rows, reference=reference))
+        asked = replace(asked, rows=replace(asked.rows, reference=_folder_of(begun_from)))
     _require_effect(asked, known, has_teacher=teacher is not None)
-    models = {
-        "begun_from": begun_from or "",
-        "teacher": teacher or "",
-        "tokenizer": tokenizer or "",
-    }
     return Run(
         recipe=recipe,
         corpus=tuple(map(str, corpus)),
         commands=(command,),
         precision=precision,
-        **{role: name and str(find_model(name).resolve()) for role, name in models.items()},
+        begun_from=_folder_of(begun_from),
+        teacher=_folder_of(teacher),
+        tokenizer=_folder_of(tokenizer),
         **vars(asked),
     )
+
+
+def _folder_of(model: Path | str | None) -> str:
+    return str(find_model(model).resolve()) if model else ""
 
 
 def start(run: Run, out: Path, *, device: str = "auto", processes: Processes = ALONE) -> Loop:
