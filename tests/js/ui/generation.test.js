@@ -14,6 +14,7 @@ import {
   subjectOf,
   tokensWith,
   whyOver,
+  writtenInWords,
 } from '../../../static/js/ui/generation.js';
 import { css, sequential } from '../../../static/js/plot/colour.js';
 import { fillTrace, FRAME, pairTrace, sampleTrace, TOKENS } from '../sample.js';
@@ -288,6 +289,32 @@ test('a problem is told, and asked again by a button', async () => {
   ok(find('.generation-problem').hidden);
   equal(labelled('Try again'), undefined);
   deepEqual(texts('.generation-problem p'), []);
+});
+
+test('a link whose replay failed is replayed by the button, not written on', async () => {
+  isBroken = true;
+  state = { ...state, generate_path: [2, 3] };
+  redraw();
+  await settled(150);
+  ok(!find('.generation-problem').hidden);
+  isBroken = false;
+  asked.length = 0;
+  labelled('Try again').click();
+  const { isReading, isWriting } = generation.state().generation;
+  deepEqual([isReading, isWriting], [true, false]);
+  await settled(150);
+  deepEqual(asked, [{ forced: [2, 3], skip: 0, count: 2 }]);
+  deepEqual([state.generate_path, all('.is-written').length], [[2, 3], 2]);
+  const told = calls.map(([name]) => name);
+  ok(!told.includes('announce') && !told.includes('onState'), 'a replay is no step of the history');
+  ok(find('.generation-problem').hidden);
+});
+
+test('what was written is told with its number, and nothing if nothing was', () => {
+  const writing = { steps: stepsOf([0, 1]), most: 9 };
+  match(writtenInWords(trace(), {}, writing, 1), /written, probability .*, rank /);
+  match(writtenInWords(trace(), {}, { ...writing, most: 2 }, 0), /^2 tokens written. End of text/);
+  equal(writtenInWords(trace(), {}, writing, 2), '');
 });
 
 test('what is written while the view is left is given up', async () => {

@@ -15,7 +15,7 @@ import {
   settled,
   texts,
 } from '../browser.js';
-import { CELLS, createPlot } from '../../../static/js/ui/plot.js';
+import { CELLS, createPlot, reaction } from '../../../static/js/ui/plot.js';
 
 const MARGIN = { l: 50, r: 10, t: 20, b: 30 };
 const { calls, handlers, take } = recorder('onCell', 'onChoose', 'onGoingOn');
@@ -342,6 +342,16 @@ test('keys walk from cell to cell and choose', async () => {
   await draw();
   press(part, 'ArrowRight');
   deepEqual(cellsOf('onCell').at(-1), { row: 0, column: 1 });
+});
+
+test('a key chooses, leaves, moves the map or the cursor, or does nothing', () => {
+  const grid = { rows: 4, columns: 5, move: (key) => (key === '+' ? { zoom: 1 } : null) };
+  const act = (key, more) => reaction({ key, ...more }, grid, { row: 1, column: 1 });
+  deepEqual(act('Enter'), { does: 'choose' });
+  deepEqual(act('Escape'), { does: 'leave', cell: null });
+  deepEqual(act('+'), { does: 'move', patch: { zoom: 1 } });
+  deepEqual(act('ArrowDown'), { does: 'point', cell: { row: 2, column: 1 } });
+  deepEqual([act('x'), act('Enter', { altKey: true })], [null, null]);
 });
 
 test('keys that move the map do not move the cursor', async () => {

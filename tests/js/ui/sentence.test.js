@@ -228,12 +228,13 @@ test('a long sentence is scrolled to what is marked, and no further', () => {
   equal(host.scrollTop, -5);
 });
 
-test('a very long text is on the page in blocks, as they come into sight', () => {
+function showLong(count = 1300) {
   layOut(host, { width: 520 });
-  strip.show(
-    Array.from({ length: 1300 }, () => TOKENS[1]),
-    'it',
-  );
+  strip.show(Array(count).fill(TOKENS[1]), 'it');
+}
+
+test('a very long text is on the page in blocks, as they come into sight', () => {
+  showLong();
   equal(all('.chip-block').length, 11);
   equal(chips().length, 128);
   const [first, second] = all('.chip-block');
@@ -263,12 +264,30 @@ test('a very long text is on the page in blocks, as they come into sight', () =>
   chips()[0].focus();
   call([{ target: first, isIntersecting: false }]);
   equal(first.childElementCount, 128);
-  strip.show(
-    Array.from({ length: 1024 }, () => TOKENS[1]),
-    'it',
-  );
+  showLong(1024);
   equal(all('.chip-block').length, 0);
   equal(chips().length, 1024);
+});
+
+test('of a very long text Tab leads to the chosen token, the focused one or the first', () => {
+  const reached = () => chips().filter(({ tabIndex }) => tabIndex === 0);
+  showLong();
+  const blocks = all('.chip-block');
+  const [{ call }] = observers.IntersectionObserver.slice(-1);
+  call([
+    { target: blocks[0], isIntersecting: false },
+    { target: blocks[4], isIntersecting: true },
+  ]);
+  equal(blocks[0].childElementCount, 0);
+  strip.choose(null);
+  equal(blocks[0].childElementCount, 128);
+  deepEqual(reached(), [blocks[0].firstElementChild]);
+  strip.choose(700);
+  equal(reached().length, 1);
+  ok(blocks[5].contains(reached()[0]));
+  reached()[0].focus();
+  strip.choose(null);
+  deepEqual(reached(), [document.activeElement]);
 });
 
 let sentence;
