@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from headlight.commands.options import Device, ModelsDir
-from headlight.commands.output import console, note, say, show
+from headlight.commands.output import note, print_json, say, show
 from headlight.commands.parsing import (
     Commands,
     UsageError,
@@ -173,7 +174,7 @@ def search(
     except AtlasError as error:
         raise UsageError(str(error)) from error
     if as_json:
-        _print_json(findings)
+        print_json(asdict(findings))
     else:
         _print(findings)
 
@@ -210,13 +211,6 @@ def _distance(distance: str | None) -> tuple[int, int] | None:
     if nearest > farthest:
         raise UsageError(f"--distance: {nearest} is more than {farthest}; write the smaller first")
     return nearest, farthest
-
-
-def _print_json(findings: Findings) -> None:
-    import json
-    from dataclasses import asdict
-
-    console.out(json.dumps(asdict(findings), ensure_ascii=False, indent=2), highlight=False)
 
 
 def _print(findings: Findings) -> None:

@@ -26,8 +26,8 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from headlight.commands.options import AsJson
-from headlight.commands.output import STANDARD_OUTPUT, check, notes, show, text_cell, writing
-from headlight.commands.parsing import Commands, UsageError, error_lines, option
+from headlight.commands.output import check, notes, show, text_cell, writing
+from headlight.commands.parsing import Commands, UsageError, error_lines, one_format, option
 
 if TYPE_CHECKING:
     import numpy as np
@@ -121,10 +121,7 @@ def run_experiment(
     """
     from headlight.model.experiments.experiment import collect
 
-    if as_json and as_csv:
-        raise UsageError("choose one of --json and --csv")
-    if out != STANDARD_OUTPUT and not (as_json or as_csv):
-        raise UsageError("--out is the file for --json or --csv; add one of them")
+    one_format(as_json=as_json, as_csv=as_csv, out=out)
     check(out, is_forced=force)
     experiment = _find(name)
     parameters = _parameters(experiment, assignments)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-import typer
 from rich.padding import Padding
 from rich.table import Column, Table
 from rich.text import Text
 
 from headlight.commands.options import AsJson, ModelsDir
-from headlight.commands.output import show
+from headlight.commands.output import print_json, show
 from headlight.commands.parsing import Commands, settings_of, settings_with_models
 
 if TYPE_CHECKING:
@@ -67,7 +65,7 @@ def limits(models_dir: ModelsDir = None, as_json: AsJson = False) -> None:
     registry = registry_of(settings)
     known = limits_of(settings, registry.max_tokens, registry.memory.limit)
     if as_json:
-        _write_json({name: asdict(limit) for name, limit in known.items()})
+        print_json({name: asdict(limit) for name, limit in known.items()})
         return
     for name, limit in known.items():
         facts = " · ".join((limit.refusal or "not an error", limit.env or "fixed"))
@@ -92,7 +90,7 @@ def settings_command(as_json: AsJson = False) -> None:
     }
     if as_json:
         values = settings.model_dump(mode="json")
-        _write_json(
+        print_json(
             {
                 name: {"value": values[name], "env": variable_of(name), "description": description}
                 for name, description in fields.items()
@@ -108,10 +106,6 @@ def _write_entry(head: str, *lines: str) -> None:
     for line in lines:
         show(Padding(Text(line), (0, 0, 0, 2)))
     show("")
-
-
-def _write_json(value: object) -> None:
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def _written(settings: Settings, name: str) -> str:

@@ -6,6 +6,7 @@ A file is written completely or not at all, and replaces another only if --force
 from __future__ import annotations
 
 import io
+import json
 import math
 import os
 import re
@@ -61,6 +62,11 @@ def say(text: str | Text) -> None:
 def note(text: str | Text) -> None:
     """Print a line about the work, as `say` does, to standard error."""
     notes.print(text, markup=False, soft_wrap=True)
+
+
+def print_json(value: object) -> None:
+    """Print a value as JSON that people can read."""
+    console.out(json.dumps(value, ensure_ascii=False, indent=2), highlight=False)
 
 
 @contextmanager

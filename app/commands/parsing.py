@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup
 
-from headlight.commands.output import in_words
+from headlight.commands.output import STANDARD_OUTPUT, in_words
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -209,6 +209,14 @@ def settings_with_models(**options: Any) -> Settings:
         name = _name_of("models_dir", {"models_dir": folder})
         fail(f"{name} is {folder}; there is no such folder", code=USAGE_ERROR)
     return settings
+
+
+def one_format(*, as_json: bool, as_csv: bool, out: Path) -> None:
+    """Raise UsageError unless a table is asked for as JSON or as CSV, and has a file only then."""
+    if as_json and as_csv:
+        raise UsageError("choose one of --json and --csv")
+    if out != STANDARD_OUTPUT and not (as_json or as_csv):
+        raise UsageError("--out is the file for --json or --csv; add one of them")
 
 
 def folder_of(model: str, settings: Settings | None = None) -> Path:

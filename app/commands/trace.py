@@ -22,7 +22,7 @@ from headlight.commands.output import (
     show,
     writing,
 )
-from headlight.commands.parsing import Commands, UsageError, option
+from headlight.commands.parsing import Commands, UsageError, one_format, option
 from headlight.commands.requests import flags_of, given, of_request
 
 if TYPE_CHECKING:
@@ -113,14 +113,9 @@ class Outputs:
 
     def check(self) -> None:
         """Raise `UsageError` or `DestinationError` for what can be checked before the pass."""
-        if self.as_json and self.as_csv:
-            raise UsageError("choose one of --json and --csv")
-        is_text = self.as_json or self.as_csv
-        if self.out != STANDARD_OUTPUT and not is_text:
-            raise UsageError("--out is the file for --json or --csv; add one of them")
-        files = [
-            path for path in (self.out if is_text else None, self.safetensors, self.html) if path
-        ]
+        one_format(as_json=self.as_json, as_csv=self.as_csv, out=self.out)
+        text = self.out if self.as_json or self.as_csv else None
+        files = [path for path in (text, self.safetensors, self.html) if path]
         places = {path if path == STANDARD_OUTPUT else path.resolve() for path in files}
         if len(places) < len(files):
             raise UsageError("two outputs have the same destination; name another file for one")

@@ -113,47 +113,38 @@ def test_the_same_name_twice_is_refused_and_another_is_not(run, gpt2, models_dir
     assert left_in(models_dir) == ["gpt2", "mine"]
 
 
-@pytest.mark.parametrize(
-    "name", ["../up", "a/b", "", ".hidden", "-x" * 40, "tiny", "stories", "a\nb"]
-)
-def test_a_name_that_is_no_id_or_ships_is_refused(run, gpt2, models_dir, name):
-    result = run("add", str(gpt2), "--name", name)
-    assert result.exit_code == 2
-    assert "--name" in result.stderr
-    assert left_in(models_dir) == []
+NAMES = ["../up", "a/b", "", ".hidden", "-x" * 40, "tiny", "stories", "a\nb"]
+SOURCES = ["gpt2", "../no/folder", "https://x/y"]
 
 
 @pytest.mark.parametrize(
-    "source",
-    [
-        "gpt2",
-        "../no/folder",
-        "https://x/y",
-    ],
+    ("source", "words", "said"),
+    [(None, ["--name", name], "--name") for name in NAMES]
+    + [(source, [], "neither a folder nor a repository") for source in SOURCES],
 )
-def test_a_source_that_is_neither_folder_nor_repository_is_refused(run, models_dir, source):
-    result = run("add", source)
+def test_a_name_or_a_source_that_breaks_a_rule_is_refused(
+    run, gpt2, models_dir, source, words, said
+):
+    result = run("add", source or str(gpt2), *words)
     assert result.exit_code == 2
-    assert "neither a folder nor a repository" in result.stderr
+    assert said in result.stderr
     assert left_in(models_dir) == []
 
 
-def test_a_damaged_model_leaves_nothing(run, source, models_dir):
-    whole = (source / "model.safetensors").read_bytes()
-    (source / "model.safetensors").write_bytes(whole[:-10])
-    result = run("add", str(source))
-    assert result.exit_code == 1
-    assert "model.safetensors" in result.stderr
-    assert left_in(models_dir) == []
-
-
-def test_a_model_that_runs_its_own_code_is_refused(run, source, models_dir):
-    config = json.loads((source / "config.json").read_text())
-    (source / "config.json").write_text(json.dumps(config | {"model_type": "mystery"}))
-    result = run("add", str(source))
-    assert result.exit_code == 1
-    assert "mystery" in result.stderr
-    assert left_in(models_dir) == []
+def test_a_damaged_model_or_one_with_its_own_code_leaves_nothing(run, source, models_dir):
+    config, weights = source / "config.json", source / "model.safetensors"
+    strange = json.dumps(json.loads(config.read_text()) | {"model_type": "mystery"}).encode()
+    for path, content, said in (
+        (weights, weights.read_bytes()[:-10], "model.safetensors"),
+        (config, strange, "mystery"),
+    ):
+        whole = path.read_bytes()
+        path.write_bytes(content)
+        result = run("add", str(source))
+        path.write_bytes(whole)
+        assert result.exit_code == 1
+        assert said in result.stderr
+        assert left_in(models_dir) == []
 
 
 def test_an_interrupted_check_leaves_nothing_that_is_listed(run, gpt2, models_dir, monkeypatch):

@@ -152,6 +152,7 @@ def assert_every_file_is_whole():
         "run.json": lambda path: json.loads(path.read_text()),
         "tokenizer.json": read_tokenizer,
         "training.safetensors": load_file,
+        "before_decay.safetensors": load_file,
         "metrics.jsonl": lambda path: [json.loads(line) for line in path.read_text().splitlines()],
         "imitation": load,  # the model as it was before reinforcement
     }
@@ -215,23 +216,15 @@ def test_torchrun_trains_one_model_in_two_processes(small_translator, start_proc
     assert valid_losses[0] == pytest.approx(valid_losses[1], abs=1e-4)
 
 
-SMALL_DECODER = [
-    "--set",
-    "model.n_layers=1",
-    "--set",
-    "model.n_heads=2",
-    "--set",
-    "model.d_model=16",
-]
-SMALL_DECODER += ["--set", "model.d_ff=16", "--set", "model.max_tokens=48"]
-SMALL_LOOP = [
-    "--set",
-    "loop.warmup=1",
-    "--set",
-    "loop.save_every=4",
-    "--set",
-    "loop.validate_every=5",
-]
+def settings(*assignments):
+    return [word for each in assignments for word in ("--set", each)]
+
+
+SMALL_DECODER = settings(
+    *("model.n_layers=1", "model.n_heads=2", "model.d_model=16"),
+    *("model.d_ff=16", "model.max_tokens=48"),
+)
+SMALL_LOOP = settings("loop.warmup=1", "loop.save_every=4", "loop.validate_every=5")
 ROWS = {
     "reasoning": ["imitation=6", "count=4", "problems=3", "chains=4"],
     "distill": ["count=2", "tokens=32"],
@@ -247,7 +240,7 @@ def making():
     Path("text.txt").write_text("".join(f"{n} {story * 4}\n" for n in range(80)))
     lines = ({"prompt": f"{n}", "a": " A fox.", "b": " a a a", "preferred": "a"} for n in range(60))
     Path("pairs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    plain = ["--set", "model.vocab_size=300", "--set", "rows.tokens=32", "--set", "rows.count=2"]
+    plain = settings("model.vocab_size=300", "rows.tokens=32", "rows.count=2")
     small = ["train", "positions", "--corpus", "text.txt", "--steps", "2", *plain, *SMALL_DECODER]
     assert (made := headlight(*small, "--out", "small", *ON_CPU)).exit_code == 0, made.output
     pairs = ["--from", "small", "--comparisons", "pairs.jsonl"]
@@ -265,14 +258,14 @@ def making():
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("recipe", sorted(ROWS))
 def test_a_run_that_makes_a_model_of_a_model_survives_kill(recipe, making, start_process):
-    rows = [part for row in ROWS[recipe] for part in ("--set", f"rows.{row}")]
-    settings = [*making[recipe], *SMALL_LOOP, *rows, "--steps", "14", *ON_CPU]
-    through = headlight("train", recipe, "--out", "through", *settings)
+    rows = settings(*(f"rows.{row}" for row in ROWS[recipe]))
+    words = [*making[recipe], *SMALL_LOOP, *rows, "--steps", "14", *ON_CPU]
+    through = headlight("train", recipe, "--out", "through", *words)
     assert through.exit_code == 0, through.output
     train = ["-m", "headlight.cli", "train", recipe, "--out", "out"]
     for n in (3, 9):
         is_begun = Path("out/run.json").exists()
-        process = start_process(*train, *(["--resume", *ON_CPU] if is_begun else settings))
+        process = start_process(*train, *(["--resume", *ON_CPU] if is_begun else words))
         wait_for(process, lambda n=n: n_logged() >= n)
         process.kill()
         process.communicate()
