@@ -50,7 +50,7 @@ import { splitCharacters } from '../words/tokens.js';
 /** @typedef {{scheme?: string, model?: string, length: number, width?: number, heads?: number}} PositionalAsk what is asked of `GET /api/v1/positional` */
 
 /**
- * What else than a trace is asked for.
+ * A request for anything but a trace.
  * @typedef {Object} OtherAsk
  * @property {PositionalAsk} [positional]
  * @property {string} [card]
