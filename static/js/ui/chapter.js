@@ -33,7 +33,8 @@ const STYLES = '../../css/chapter.css';
 /** The tags that the text of a step may have; anything else is written as text. */
 const TAGS = ['P', 'UL', 'OL', 'LI', 'EM', 'STRONG', 'CODE', 'PRE', 'BLOCKQUOTE', 'BR', 'H3', 'H4'];
 
-/** @type {ReturnType<typeof createPanel>|null} */
+const root = document.documentElement;
+/** @type {ChapterPanel|null} */
 let panel = null;
 
 /**
@@ -62,41 +63,53 @@ export function openFile(text, announce) {
 
 /** @param {(message: string) => void} announce */
 function panelOf(announce) {
-  panel ??= createPanel(announce);
+  panel ??= new ChapterPanel(announce);
   return panel;
 }
 
-/** @param {(message: string) => void} announce */
-function createPanel(announce) {
-  /** @type {Chapter|null} */
-  let chapter = null;
-  let at = 0;
-  /** The next step is on the other page. */
-  let isLeaving = false;
-  let controller = new AbortController();
-  const { classList } = document.documentElement;
-  const aside = element('aside', { class: 'chapter', tabindex: -1, 'aria-label': 'Chapter' });
-  const screen = createFullScreen('is-chapter-shown', announce, {
-    onSlide: go,
-    onLeave() {
-      if (!isLeaving) sessionStorage.removeItem(SHOWN);
-    },
-  });
-  // The pages of a site hold them, and their modules have no address that a file lies next to.
-  if (!document.body.classList.contains('is-site'))
-    document.head.append(
-      element('link', { rel: 'stylesheet', href: new URL(STYLES, import.meta.url).href }),
-    );
-  document.body.append(aside);
-  window.addEventListener('popstate', follow);
+class ChapterPanel {
+  /** @param {(message: string) => void} announce */
+  constructor(announce) {
+    this.announce = announce;
+    /** @type {Chapter|null} */
+    this.chapter = null;
+    this.at = 0;
+    /** The next step is on the other page. */
+    this.isLeaving = false;
+    this.controller = new AbortController();
+    this.aside = element('aside', { class: 'chapter', tabindex: -1, 'aria-label': 'Chapter' });
+    this.screen = createFullScreen('is-chapter-shown', announce, {
+      onSlide: (at) => this.go(at),
+      onLeave: () => {
+        if (!this.isLeaving) sessionStorage.removeItem(SHOWN);
+      },
+    });
+    /** @type {Acts} */
+    this.acts = {
+      go: (step) => this.go(step),
+      open: (id, step) => this.open(id, step, true),
+      list: () => this.list(),
+      present: () => this.present(),
+      print: () => this.print(),
+      leave: () => this.leave(),
+    };
+    // The pages of a site hold them, and their modules have no address that a file lies next to.
+    if (!document.body.classList.contains('is-site'))
+      document.head.append(
+        element('link', { rel: 'stylesheet', href: new URL(STYLES, import.meta.url).href }),
+      );
+    document.body.append(this.aside);
+    window.addEventListener('popstate', () => this.follow());
+  }
 
   /** The browser went back or forward, or the page opened another link. */
-  function follow() {
+  follow() {
     const place = placeIn(location.hash);
     if (!place) {
-      if (chapter) close();
-    } else if (place.id !== chapter?.id) open(place.id, place.step, isBare(location.hash));
-    else if (place.step !== null && place.step !== at) show(place.step);
+      if (this.chapter) this.close();
+    } else if (place.id !== this.chapter?.id)
+      this.open(place.id, place.step, isBare(location.hash));
+    else if (place.step !== null && place.step !== this.at) this.show(place.step);
   }
 
   /**
@@ -104,173 +117,181 @@ function createPanel(announce) {
    * @param {number|null} step null: where the reader left it
    * @param {boolean} opens the step's view, too
    */
-  async function open(id, step, opens) {
-    fill(element('p', { role: 'status' }, 'Loading the chapter…'));
+  async open(id, step, opens) {
+    this.fill(element('p', { role: 'status' }, 'Loading the chapter…'));
     try {
-      chapter = await (id === DROPPED ? readChapter(fileKept()) : fetchChapter(id));
+      this.chapter = await (id === DROPPED ? readChapter(fileKept()) : fetchChapter(id));
     } catch (error) {
-      chapter = null;
-      fail(error);
+      this.chapter = null;
+      this.fail(error);
       return;
     }
-    aside.setAttribute('aria-label', `Chapter: ${chapter.title}`);
-    const wanted = step ?? progress().step;
-    const place = Math.min(wanted, chapter.steps.length - 1);
-    if (opens || step === null) go(place);
-    else show(place);
-    if (sessionStorage.getItem(SHOWN) !== null && !isLeaving) present();
+    this.aside.setAttribute('aria-label', `Chapter: ${this.chapter.title}`);
+    const wanted = step ?? this.progress().step;
+    const place = Math.min(wanted, this.chapter.steps.length - 1);
+    if (opens || step === null) this.go(place);
+    else this.show(place);
+    if (sessionStorage.getItem(SHOWN) !== null && !this.isLeaving) this.present();
   }
 
-  function progress() {
-    return progressIn(kept(KEPT), chapter?.id ?? '');
+  progress() {
+    return progressIn(kept(KEPT), this.chapter?.id ?? '');
   }
 
-  /** @param {ReturnType<typeof progress>} now */
-  function keepProgress(now) {
-    if (chapter) keep(KEPT, withProgress(kept(KEPT), chapter.id, now));
+  /** @param {Progress} now */
+  keepProgress(now) {
+    if (this.chapter) keep(KEPT, withProgress(kept(KEPT), this.chapter.id, now));
   }
 
   /** Open a step's view and show its text. @param {number} step */
-  function go(step) {
-    if (!chapter || step < 0 || step >= chapter.steps.length) return;
-    const link = withPlace(chapter.steps[step].link, chapter.id, step);
+  go(step) {
+    if (!this.chapter || step < 0 || step >= this.chapter.steps.length) return;
+    const link = withPlace(this.chapter.steps[step].link, this.chapter.id, step);
     const [path, hash] = link.split('#');
-    keepProgress({ ...progress(), step });
+    this.keepProgress({ ...this.progress(), step });
     if (new URL(path || '.', location.href).pathname !== location.pathname) {
-      isLeaving = true;
+      this.isLeaving = true;
       location.assign(link);
       return;
     }
-    at = step;
+    this.at = step;
     if (location.hash !== `#${hash}`) location.hash = hash;
-    show(step);
+    this.show(step);
   }
 
   /** @param {number} step */
-  function show(step) {
-    if (!chapter) return;
-    controller.abort();
-    controller = new AbortController();
-    at = Math.min(step, chapter.steps.length - 1);
-    const { steps } = chapter;
-    const { title, question, highlights, picture } = steps[at];
-    classList.toggle('is-asking', question !== null);
-    classList.toggle('is-hiding', Boolean(question?.covered));
-    fill(...stepParts(chapter, at, progress(), question ? questionOf(steps[at]) : null, acts));
-    light(question ? highlights.filter(isLine) : highlights, controller.signal);
-    bringIntoView(picture, controller.signal);
-    if (screen.isShown()) screen.show(slidesOf(chapter), at);
-    else announce(`Step ${at + 1} of ${steps.length}: ${title}`);
-    partOf(aside, '.chapter-step', HTMLElement).focus({ preventScroll: true });
+  show(step) {
+    if (!this.chapter) return;
+    this.controller.abort();
+    this.controller = new AbortController();
+    this.at = Math.min(step, this.chapter.steps.length - 1);
+    const { steps } = this.chapter;
+    const { title, question, highlights, picture } = steps[this.at];
+    root.classList.toggle('is-asking', question !== null);
+    root.classList.toggle('is-hiding', Boolean(question?.covered));
+    this.fill(
+      ...stepParts(
+        this.chapter,
+        this.at,
+        this.progress(),
+        question ? this.questionOf(steps[this.at]) : null,
+        this.acts,
+      ),
+    );
+    light(question ? highlights.filter(isLine) : highlights, this.controller.signal);
+    bringIntoView(picture, this.controller.signal);
+    if (this.screen.isShown()) this.screen.show(slidesOf(this.chapter), this.at);
+    else this.announce(`Step ${this.at + 1} of ${steps.length}: ${title}`);
+    partOf(this.aside, '.chapter-step', HTMLElement).focus({ preventScroll: true });
   }
 
   /** @param {Step} step */
-  function questionOf(step) {
-    const { signal } = controller;
-    const asked = at;
+  questionOf(step) {
+    const { signal } = this.controller;
+    const asked = this.at;
     return createQuestion(
       step,
       () => fetchOutcome(step, signal),
       {
-        onShown() {
-          if (!classList.contains('is-asking')) return;
-          classList.remove('is-asking', 'is-hiding');
+        onShown: () => {
+          if (!root.classList.contains('is-asking')) return;
+          root.classList.remove('is-asking', 'is-hiding');
           const cells = step.highlights.filter((each) => !isLine(each));
           light(cells, signal);
           bringIntoView(step.picture, signal);
         },
-        onThen(link) {
-          [, location.hash] = withPlace(link, chapter?.id ?? '', asked).split('#');
+        onThen: (link) => {
+          [, location.hash] = withPlace(link, this.chapter?.id ?? '', asked).split('#');
         },
-        onAnswer(verdict) {
-          keepProgress(answered(progress(), asked, verdict.isRight));
-          announce(verdict.sentence);
+        onAnswer: (verdict) => {
+          this.keepProgress(answered(this.progress(), asked, verdict.isRight));
+          this.announce(verdict.sentence);
         },
       },
       signal,
     );
   }
 
-  async function list() {
-    fill(element('p', { role: 'status' }, 'Loading the chapters…'));
+  async list() {
+    this.fill(element('p', { role: 'status' }, 'Loading the chapters…'));
     try {
-      fill(...listParts(await fetchChapters(), acts));
-      aside.focus({ preventScroll: true });
+      this.fill(...listParts(await fetchChapters(), this.acts));
+      this.aside.focus({ preventScroll: true });
     } catch (error) {
-      fail(error);
+      this.fail(error);
     }
   }
 
   /** @param {string} text */
-  async function file(text) {
+  async file(text) {
     if (text.length > MOST_BYTES) {
       const most = `${MOST_BYTES / 1000} kB`;
-      return fail(new Error(`The file is larger than ${most}, the most that a chapter may have.`));
+      return this.fail(
+        new Error(`The file is larger than ${most}, the most that a chapter may have.`),
+      );
     }
     try {
       sessionStorage.setItem(FILE, text);
     } catch {
-      return fail(new Error('This browser keeps nothing for a page, so no file can be opened.'));
+      return this.fail(
+        new Error('This browser keeps nothing for a page, so no file can be opened.'),
+      );
     }
-    return open(DROPPED, 0, true);
+    return this.open(DROPPED, 0, true);
   }
 
-  async function print() {
-    if (!chapter) return;
+  async print() {
+    if (!this.chapter) return;
     const { printWorksheet } = await import('./chapter_worksheet.js');
     try {
-      await printWorksheet(chapter, textOf);
+      await printWorksheet(this.chapter, textOf);
     } catch (error) {
-      fail(error);
+      this.fail(error);
     }
   }
 
   /** Show the chapter large, for a hall. */
-  function present() {
-    if (!chapter) return;
+  present() {
+    if (!this.chapter) return;
     sessionStorage.setItem(SHOWN, '1');
-    screen.show(slidesOf(chapter), at);
+    this.screen.show(slidesOf(this.chapter), this.at);
   }
 
   /** @param {unknown} error */
-  function fail(error) {
+  fail(error) {
     const { message, detail = '' } = asProblem(error);
-    fill(
+    this.fill(
       headOf(element('h2', {}, 'This chapter cannot be opened')),
       element('p', { role: 'alert' }, detail && detail !== message ? asSentence(detail) : message),
-      button('All chapters', list),
-      button('Close', leave),
+      button('All chapters', this.acts.list),
+      button('Close', this.acts.leave),
     );
   }
 
   /** @param {...Node} parts */
-  function fill(...parts) {
-    classList.add('has-chapter');
-    aside.hidden = false;
-    aside.replaceChildren(...parts);
-    aside.scrollTop = 0;
+  fill(...parts) {
+    root.classList.add('has-chapter');
+    this.aside.hidden = false;
+    this.aside.replaceChildren(...parts);
+    this.aside.scrollTop = 0;
   }
 
   /** Close the panel, and take the chapter out of the address. */
-  function leave() {
+  leave() {
     const written = new URLSearchParams(location.hash.replace(/^#/, ''));
     written.delete('chapter');
     written.delete('chapter_step');
-    close();
+    this.close();
     location.hash = `#${written}`;
   }
 
-  function close() {
-    controller.abort();
-    chapter = null;
-    aside.hidden = true;
-    screen.leave();
-    classList.remove('has-chapter', 'is-asking', 'is-hiding');
+  close() {
+    this.controller.abort();
+    this.chapter = null;
+    this.aside.hidden = true;
+    this.screen.leave();
+    root.classList.remove('has-chapter', 'is-asking', 'is-hiding');
   }
-
-  /** @type {Acts} */
-  const acts = { go, list, present, print, leave, open: (id, step) => open(id, step, true) };
-  return { open, list, file };
 }
 
 /**

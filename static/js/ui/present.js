@@ -52,6 +52,18 @@ export function createPresentation(announce) {
     },
     (why) => tell(`${why} Your list is unchanged.`),
   );
+  const actions = element(
+    'div',
+    { class: 'queue-actions' },
+    button('Add this view', add),
+    button('Import', () => file.click()),
+    exported,
+    asFile,
+    file,
+    element('span', { class: 'queue-gap' }),
+    button('Close', () => dialog.close()),
+    start,
+  );
   const dialog = element(
     'dialog',
     { class: 'keys queue', 'aria-labelledby': 'queue-title' },
@@ -59,18 +71,7 @@ export function createPresentation(announce) {
     element('p', { class: 'queue-help' }, HELP),
     list,
     said,
-    element(
-      'div',
-      { class: 'queue-actions' },
-      button('Add this view', add),
-      button('Import', () => file.click()),
-      exported,
-      asFile,
-      file,
-      element('span', { class: 'queue-gap' }),
-      button('Close', () => dialog.close()),
-      start,
-    ),
+    actions,
   );
   document.body.append(dialog);
   const open = (/** @type {number} */ at) => {
@@ -82,10 +83,7 @@ export function createPresentation(announce) {
     onLeave: () => opener?.focus(),
   });
 
-  /** @param {string} message */
-  function tell(message) {
-    said.textContent = message;
-  }
+  const tell = (/** @type {string} */ message) => (said.textContent = message);
 
   /** @param {Slide[]} wanted @param {boolean} [isSilent] */
   function change(wanted, isSilent = false) {
@@ -139,7 +137,6 @@ export function createPresentation(announce) {
       announce(`${COVERING} With the pointer, or with the arrow keys and Enter`);
     },
     present(at) {
-      if (slides.length === 0) return;
       dialog.close();
       open(at);
       screen.show(slides, at);
