@@ -31,7 +31,7 @@ from headlight.model.experiments.by_hand_examples import (
     example,
     rounded,
 )
-from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
+from headlight.model.experiments.experiment import Arrays, Experiment, Parameters, Quantity
 
 MAX_TOKENS, MAX_WIDTH = 16, 32
 
@@ -176,11 +176,6 @@ def _check_heads(parameters: ByHand, *, d_key: int, d_value: int) -> None:
         )
 
 
-def cost(parameters: ByHand) -> Cost:  # noqa: ARG001 - the common signature
-    """Return a millisecond: the largest matrices have 32 rows of 32 numbers."""
-    return Cost(seconds=0.001, megabytes=1.0)
-
-
 def _given(parameters: ByHand) -> dict[str, np.ndarray]:
     """Return the numbers of the request, and those of the example that it does not replace.
 
@@ -309,7 +304,6 @@ EXPERIMENT = Experiment(
     title="Attention by hand",
     parameters=ByHand,
     run=run,
-    cost=cost,
     way_out="choose fewer tokens",
     quantities={
         "key": Quantity("key", "The tokens attended to."),

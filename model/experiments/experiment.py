@@ -74,6 +74,11 @@ class Cost:
     megabytes: float
 
 
+def small(_: Parameters) -> Cost:
+    """Return the cost of arrays that take some milliseconds, whatever their parameters are."""
+    return Cost(seconds=0.01, megabytes=2.0)
+
+
 class TooCostly(ValueError):
     """The parameters ask for more time or memory than a run may take.
 
@@ -105,11 +110,11 @@ class Experiment:
         quantities: the arrays of its result, by name.
         run: computes the result; yields the arrays of each frame, and between frames computes for
             at most a few seconds.
-        cost: estimates the cost of a run.
         way_out: how to lower the cost, part of a sentence.
         see: one paragraph on what to see.
         field: one paragraph on where the field stands.
         sources: of both paragraphs: the title of each publication, by its address.
+        cost: estimates the cost of a run.
         is_streamed: whether it gives more than one frame.
         measures_machine: whether its numbers are those of the machine that runs it.
     """
@@ -122,11 +127,11 @@ class Experiment:
     parameters: type[Parameters]
     quantities: Mapping[str, Quantity]
     run: Callable[[Any], Iterator[Arrays]]
-    cost: Callable[[Any], Cost]
     way_out: str
     see: str
     field: str
     sources: Mapping[str, str]
+    cost: Callable[[Any], Cost] = small
     is_streamed: bool = False
     measures_machine: bool = False
 

@@ -15,7 +15,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
+from headlight.model.experiments.experiment import Arrays, Experiment, Parameters, Quantity
 from headlight.model.experiments.scaling import softmax
 
 D_VALUE = 3
@@ -43,11 +43,6 @@ class Flash(Parameters):
         max_length=64,
         description="Scores of your own, in place of drawn ones. null: they are drawn.",
     )
-
-
-def cost(parameters: Flash) -> Cost:  # noqa: ARG001 - the common signature
-    """Return a few milliseconds: there are at most 64 blocks of one key."""
-    return Cost(seconds=0.01, megabytes=1.0)
 
 
 def run(parameters: Flash) -> Iterator[Arrays]:
@@ -116,7 +111,6 @@ EXPERIMENT = Experiment(
     title="Attention block by block",
     parameters=Flash,
     run=run,
-    cost=cost,
     way_out="choose fewer keys",
     quantities={
         "key": Quantity("key", "The number of the key, from 0."),

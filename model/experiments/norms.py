@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 from pydantic import Field, model_validator
 
-from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
+from headlight.model.experiments.experiment import Arrays, Experiment, Parameters, Quantity
 
 Number = Annotated[float, Field(ge=-1e6, le=1e6)]
 Row = Annotated[list[Number], Field(min_length=2, max_length=16)]
@@ -35,11 +35,6 @@ class Norms(Parameters):
         if self.inputs is not None and len({len(row) for row in self.inputs}) > 1:
             raise ValueError("the rows of inputs have different lengths")
         return self
-
-
-def cost(parameters: Norms) -> Cost:  # noqa: ARG001 - the common signature
-    """Return a millisecond: there are at most 16 × 16 numbers."""
-    return Cost(seconds=0.001, megabytes=1.0)
 
 
 def layer_norm(
@@ -92,7 +87,6 @@ EXPERIMENT = Experiment(
     title="Layer norm against batch norm",
     parameters=Norms,
     run=run,
-    cost=cost,
     way_out="give fewer rows",
     quantities={
         "inputs": Quantity("token feature", "The batch, a row for each token."),

@@ -18,7 +18,7 @@ from jaxtyping import Float
 from pydantic import Field, model_validator
 
 from headlight.model.attention.kernels import attention_weights
-from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
+from headlight.model.experiments.experiment import Arrays, Experiment, Parameters, Quantity
 from headlight.model.positions import position_angles
 
 MAX_WORDS = 24
@@ -61,11 +61,6 @@ class Order(Parameters):
                 "position"
             )
         return self
-
-
-def cost(parameters: Order) -> Cost:  # noqa: ARG001 - the common signature
-    """Return some milliseconds: 24 words of 128 numbers."""
-    return Cost(seconds=0.01, megabytes=2.0)
 
 
 def run(parameters: Order) -> Iterator[Arrays]:
@@ -170,7 +165,6 @@ EXPERIMENT = Experiment(
     title="What attention knows of order",
     parameters=Order,
     run=run,
-    cost=cost,
     way_out="choose fewer words",
     quantities={
         "word": Quantity("word", "The words in the first order."),

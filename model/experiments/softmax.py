@@ -13,7 +13,7 @@ from jaxtyping import Float
 from pydantic import Field
 
 from headlight.model.distributions import entropy
-from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
+from headlight.model.experiments.experiment import Arrays, Experiment, Parameters, Quantity
 from headlight.model.experiments.scaling import softmax
 
 TEMPERATURES = np.geomspace(0.1, 20, 47)
@@ -32,11 +32,6 @@ class Softmax(Parameters):
         1.0, ge=0.05, le=50.0, description="The scores are divided by it before the softmax."
     )
     shift: float = Field(0.0, ge=-20.0, le=20.0, description="Added to every score.")
-
-
-def cost(parameters: Softmax) -> Cost:  # noqa: ARG001 - the common signature
-    """Return a millisecond: the largest array has 16 × 105 numbers."""
-    return Cost(seconds=0.001, megabytes=1.0)
 
 
 def normalised(scores: Float[np.ndarray, "*rows score"]) -> Float[np.ndarray, "*rows score"]:
@@ -78,7 +73,6 @@ EXPERIMENT = Experiment(
     title="Why a softmax and not plain shares",
     parameters=Softmax,
     run=run,
-    cost=cost,
     way_out="choose fewer scores",
     quantities={
         "score": Quantity("score", "The scores, shifted.", unit="score"),

@@ -4,27 +4,9 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 from playwright.sync_api import expect
 
-EXPERIMENTS = (
-    "by_hand",
-    "projections",
-    "softmax",
-    "scaling",
-    "order",
-    "flash",
-    "recurrence",
-    "depth",
-    "initialisation",
-    "feed_forward",
-    "norms",
-    "balance",
-    "learn_task",
-    "warm_up",
-    "thinking",
-    "tokenizer",
-    "cost",
-    "minhash",
-    "schedule",
-)
+from headlight.model.experiments.registry import EXPERIMENTS as REGISTERED
+
+EXPERIMENTS = tuple(REGISTERED)
 SHORT = {
     "learn_task": {"steps": 3, "length": 3},
     "balance": {"steps": 3},
