@@ -209,13 +209,7 @@ def test_figures_of_other_bits_stay_if_the_text_is_the_same(decoder, monkeypatch
     monkeypatch.setattr("headlight.lab.evaluation.figures.measure_bits", measured)
     for options, expected in (
         (("--bits", "4", "--bits", "2"), ["text", "float", "bits_4", "bits_2"]),
-        (
-            (
-                "--bits",
-                "3",
-            ),
-            ["text", "float", "bits_4", "bits_2", "bits_3"],
-        ),
+        (("--bits", "3"), ["text", "float", "bits_4", "bits_2", "bits_3"]),
         (("--bits", "3", "--text", "other.txt"), ["text", "float", "bits_3"]),
     ):
         assert evaluate(decoder, *options).exit_code == 0

@@ -11,6 +11,7 @@ import torch
 from headlight.lab.evaluation.preference import (
     calibration,
     compare,
+    cut_at_full_stop,
     evaluate_preferred,
     evaluate_reward,
     evaluate_student,
@@ -162,9 +163,6 @@ def test_models_that_read_different_tokens_are_not_matched():
 
 
 def test_accuracy_is_counted_for_each_part_that_alone_differs(make_checkpoint):
-    from headlight.lab.evaluation.preference import evaluate_reward
-    from headlight.lab.training.preference import Comparison
-
     long = " ".join(["one two three four five six seven eight nine ten", *"abcdefghijkl"])
     comparisons = [
         Comparison("p", f' "{long}"', f" {long}", "a", "has_speech"),
@@ -180,7 +178,5 @@ def test_accuracy_is_counted_for_each_part_that_alone_differs(make_checkpoint):
 
 
 def test_a_stop_cuts_an_answer_after_its_first_full_stop():
-    from headlight.lab.evaluation.preference import cut_at_full_stop
-
     assert cut_at_full_stop(" He ran. He fell.") == " He ran."
     assert cut_at_full_stop(" He ran") == " He ran"
