@@ -115,11 +115,7 @@ export function queueWords({ ahead }) {
   return ahead > 0 ? `Waiting for its turn: ${counted(ahead, 'run')} ahead…` : '';
 }
 
-/**
- * Return how a long run is going, in words.
- * @param {ExperimentView} view
- * @param {Bench} bench
- */
+/** Return how a long run is going, in words. @param {ExperimentView} view @param {Bench} bench */
 export function statusOf(view, bench) {
   const { values, isPreview, run, second } = bench;
   const { status, arrays } = run;
