@@ -98,19 +98,11 @@ def pairs_of(
     Raises:
         ValueError: no pair fits, or there is no such task.
     """
-    from headlight.model.circuits.tasks import TextPair, fitted, task_pairs
+    from headlight.model.circuits.tasks import TextPair, as_request, fitted, task_pairs
 
     if request.task is not None:
         pairs, listed = task_pairs(model, request.task, request.n_pairs)
-        given = [
-            PairRequest(
-                clean=each.clean,
-                corrupted=each.corrupted,
-                right=list(each.right),
-                wrong=list(each.wrong),
-            )
-            for each in listed
-        ]
+        given = [PairRequest.model_validate(row) for row in as_request(listed)]
         return pairs, given, []
     pairs, texts, skipped = [], [], []
     for number, each in enumerate(request.pairs):

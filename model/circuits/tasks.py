@@ -323,12 +323,6 @@ def read_task(path: Path) -> list[TextPair]:
     return pairs
 
 
-def write_task(pairs: Iterable[TextPair]) -> str:
-    """Return the content of a file with these pairs."""
-    rows = ({k: v for k, v in pair._asdict().items() if v is not None} for pair in pairs)
-    return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
-
-
 def as_request(pairs: Iterable[TextPair]) -> list[dict[str, Any]]:
     """Return pairs as members of the API's circuit request."""
     rows = ({k: v for k, v in pair._asdict().items() if v is not None} for pair in pairs)

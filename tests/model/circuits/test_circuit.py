@@ -1,5 +1,7 @@
 """Circuits: the chosen edges, what their own run keeps, and tasks made for a tokenizer."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -11,10 +13,10 @@ from headlight.model.circuits.tasks import (
     TASKS,
     TextPair,
     UnfitTask,
+    as_request,
     fitted,
     read_task,
     task_pairs,
-    write_task,
 )
 from tests.model.circuits.graph_models import served
 from tests.model.circuits.test_edge_scores import pairs_of
@@ -144,7 +146,7 @@ def test_a_task_that_a_tokenizer_cannot_do_is_refused_with_the_reason(small):
 def test_pairs_are_written_and_read_again(small, tmp_path):
     _, texts = task_pairs(small, "agreement", 8)
     path = tmp_path / "pairs.jsonl"
-    path.write_text(write_task(texts))
+    path.write_text("\n".join(map(json.dumps, as_request(texts))))
     assert read_task(path) == texts
 
 
