@@ -104,8 +104,8 @@ function tellUnknown() {
   const title = byId(`tab-${current}`).textContent;
   host.hidden = false;
   host.replaceChildren(
-    element('p', { class: 'notice-title' }, `There is no experiment “${shown}”`),
-    element('p', {}, `${title} is shown. The tabs have them all.`),
+    element('p.notice-title', `There is no experiment “${shown}”`),
+    element('p', `${title} is shown. The tabs have them all.`),
   );
   rewrite();
 }

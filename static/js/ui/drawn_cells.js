@@ -108,7 +108,7 @@ export function light(highlights, signal) {
         box: plot && CELLS.get(plot)?.boxOfTokens(wanted),
       }));
     },
-    () => element('div', { class: 'plot-light', 'aria-hidden': 'true' }),
+    () => element('div.plot-light', { 'aria-hidden': 'true' }),
   );
   signal.addEventListener('abort', overlay.remove);
 }

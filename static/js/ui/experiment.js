@@ -102,16 +102,16 @@ export class Experiment {
         this.#set({ ...Object.fromEntries(again), [name]: rows }, false);
       },
     });
-    this.linkNotice = element('p', { class: 'link-notice', role: 'status' });
-    this.status = element('p', { class: 'run-status', role: 'status', hidden: !view.preview });
-    this.finding = element('p', { class: 'finding' });
-    const alert = element('div', { class: 'notice', role: 'alert', hidden: true });
+    this.linkNotice = element('p.link-notice', { role: 'status' });
+    this.status = element('p.run-status', { role: 'status', hidden: !view.preview });
+    this.finding = element('p.finding');
+    const alert = element('div.notice', { role: 'alert', hidden: true });
     this.notice = createNotice(alert, { onRetry: () => this.#start(), onOffer: () => {} });
     this.section = this.#makeSection();
     this.element = this.section.element;
     const { finding, linkNotice, status } = this;
     const parts = [linkNotice, status, finding, alert, this.scrubber.element, this.tables.element];
-    const stage = element('div', { class: 'bench' }, ...parts);
+    const stage = element('div.bench', parts);
     this.element.querySelector('.view-body')?.before(stage);
     this.element.append(sourcesOf(description));
     this.#introduce();
@@ -529,13 +529,12 @@ function controlOf(parameter, { main, titles }, value, problem = '') {
 /** @param {Description} description */
 function sourcesOf({ field, sources }) {
   const links = sources.map(({ title, url }) =>
-    element('li', {}, element('a', { href: url, rel: 'noreferrer' }, title)),
+    element('li', element('a', { href: url, rel: 'noreferrer' }, title)),
   );
   return element(
-    'div',
-    { class: 'reading' },
-    element('div', {}, element('h2', {}, 'Current research'), element('p', {}, field)),
-    element('div', {}, element('h2', {}, 'Sources'), element('ul', {}, ...links)),
+    'div.reading',
+    element('div', element('h2', 'Current research'), element('p', field)),
+    element('div', element('h2', 'Sources'), element('ul', links)),
   );
 }
 

@@ -19,7 +19,7 @@ const MOST = 1e6;
  * @param {(name: string, rows: number[][]|null) => void} handlers.onRows null: as they were
  */
 export function createTables({ onRows }) {
-  const host = element('div', { class: 'worked', hidden: true });
+  const host = element('div.worked', { hidden: true });
   /** @type {{table: Table, cells: HTMLElement[][], problem: HTMLElement}[]} */
   let drawn = [];
   let layout = '';
@@ -29,10 +29,10 @@ export function createTables({ onRows }) {
     const { name, title, rows, columns, note, isGiven, isEdited } = table;
     const cells = rows.map((row, at) =>
       columns.map((column, place) =>
-        isGiven ? inputCell(table, at, place, `${title}, ${row}, ${column}`) : element('span', {}),
+        isGiven ? inputCell(table, at, place, `${title}, ${row}, ${column}`) : element('span'),
       ),
     );
-    const problem = element('p', { class: 'field-problem', role: 'alert' });
+    const problem = element('p.field-problem', { role: 'alert' });
     const block = element(
       'div',
       {
@@ -41,34 +41,28 @@ export function createTables({ onRows }) {
       },
       element(
         'table',
-        {},
         element(
           'caption',
-          {},
-          element('b', {}, ...withSymbols(title)),
+          element('b', withSymbols(title)),
           ' ',
-          ...withSymbols(isEdited && table.isOverride ? 'as you typed' : note),
+          withSymbols(isEdited && table.isOverride ? 'as you typed' : note),
           isEdited ? button('Reset', () => onRows(name, null), { class: 'worked-reset' }) : null,
         ),
         element(
           'thead',
-          {},
           element(
             'tr',
-            {},
-            element('td', {}),
-            ...columns.map((column) => element('th', { scope: 'col' }, column)),
+            element('td'),
+            columns.map((column) => element('th', { scope: 'col' }, column)),
           ),
         ),
         element(
           'tbody',
-          {},
-          ...rows.map((row, at) =>
+          rows.map((row, at) =>
             element(
               'tr',
-              {},
               element('th', { scope: 'row' }, row),
-              ...cells[at].map((cell) => element('td', {}, cell, element('small', {}))),
+              cells[at].map((cell) => element('td', cell, element('small'))),
             ),
           ),
         ),
@@ -151,13 +145,11 @@ export function createTables({ onRows }) {
         host.replaceChildren(
           ...steps.map((step) =>
             element(
-              'div',
-              { class: 'worked-step' },
-              element('h3', {}, step),
+              'div.worked-step',
+              element('h3', step),
               element(
-                'div',
-                { class: 'worked-row' },
-                ...blocks.flatMap(({ table, block }) => (table.step === step ? [block] : [])),
+                'div.worked-row',
+                blocks.flatMap(({ table, block }) => (table.step === step ? [block] : [])),
               ),
             ),
           ),

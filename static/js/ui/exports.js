@@ -271,7 +271,7 @@ export async function copy(text) {
 /** @param {string} text */
 function copyBySelection(text) {
   const focused = /** @type {HTMLElement} */ (document.activeElement);
-  const box = element('textarea', { class: 'unseen', 'aria-hidden': 'true', readonly: true });
+  const box = element('textarea.unseen', { 'aria-hidden': 'true', readonly: true });
   box.value = text;
   document.body.append(box);
   box.select();

@@ -151,7 +151,7 @@ const NARROW = '(max-width: 40rem)';
 
 /** @param {(to: Turn) => void} turn @param {() => void} leave */
 function createBar(turn, leave) {
-  const position = element('h1', {});
+  const position = element('h1');
   const reveal = button('Reveal', () => turn('next'));
   const before = button('‹', () => turn('back'), { 'aria-label': 'View before' });
   const after = button('›', () => turn('next'), { 'aria-label': 'Next' });
@@ -160,8 +160,8 @@ function createBar(turn, leave) {
     hidden: true,
   });
   const bar = element(
-    'div',
-    { class: 'present-bar', role: 'region', 'aria-label': 'Presentation' },
+    'div.present-bar',
+    { role: 'region', 'aria-label': 'Presentation' },
     before,
     position,
     after,
