@@ -24,54 +24,6 @@ export function createTables({ onRows }) {
   let drawn = [];
   let layout = '';
 
-  /** @param {Table} table */
-  function build(table) {
-    const { name, title, rows, columns, note, isGiven, isEdited } = table;
-    const cells = rows.map((row, at) =>
-      columns.map((column, place) =>
-        isGiven ? inputCell(table, at, place, `${title}, ${row}, ${column}`) : element('span'),
-      ),
-    );
-    const problem = element('p.field-problem', { role: 'alert' });
-    const block = element(
-      'div',
-      {
-        class: isGiven ? 'worked-table is-given' : 'worked-table',
-        ...(!isGiven && { role: 'region', 'aria-label': title, tabindex: 0 }),
-      },
-      element(
-        'table',
-        element(
-          'caption',
-          element('b', withSymbols(title)),
-          ' ',
-          withSymbols(isEdited && table.isOverride ? 'as you typed' : note),
-          isEdited ? button('Reset', () => onRows(name, null), { class: 'worked-reset' }) : null,
-        ),
-        element(
-          'thead',
-          element(
-            'tr',
-            element('td'),
-            columns.map((column) => element('th', { scope: 'col' }, column)),
-          ),
-        ),
-        element(
-          'tbody',
-          rows.map((row, at) =>
-            element(
-              'tr',
-              element('th', { scope: 'row' }, row),
-              cells[at].map((cell) => element('td', cell, element('small'))),
-            ),
-          ),
-        ),
-      ),
-      problem,
-    );
-    return { table, cells, problem, block };
-  }
-
   /** @param {Table} table @param {number} row @param {number} column @param {string} label */
   function inputCell({ name }, row, column, label) {
     const input = element('input', {
@@ -127,19 +79,12 @@ export function createTables({ onRows }) {
     show(tables, theme) {
       host.hidden = tables.length === 0;
       const wanted = JSON.stringify(
-        tables.map(({ name, rows, columns, isGiven, isEdited, note }) => [
-          name,
-          rows,
-          columns,
-          isGiven,
-          isEdited,
-          note,
-        ]),
+        tables.map((of) => [of.name, of.rows, of.columns, of.isGiven, of.isEdited, of.note]),
       );
       if (wanted !== layout) {
         const focused = document.activeElement?.getAttribute('aria-label');
         layout = wanted;
-        const blocks = tables.map(build);
+        const blocks = tables.map((table) => build(table, inputCell, onRows));
         drawn = blocks;
         const steps = [...new Set(tables.map(({ step }) => step))];
         host.replaceChildren(
@@ -168,6 +113,58 @@ export function createTables({ onRows }) {
       });
     },
   };
+}
+
+/**
+ * @param {Table} table
+ * @param {(table: Table, row: number, column: number, label: string) => HTMLElement} inputCell
+ * @param {(name: string, rows: null) => void} onRows
+ */
+function build(table, inputCell, onRows) {
+  const { name, title, rows, columns, note, isGiven, isEdited } = table;
+  const cells = rows.map((row, at) =>
+    columns.map((column, place) =>
+      isGiven ? inputCell(table, at, place, `${title}, ${row}, ${column}`) : element('span'),
+    ),
+  );
+  const problem = element('p.field-problem', { role: 'alert' });
+  const block = element(
+    'div',
+    {
+      class: isGiven ? 'worked-table is-given' : 'worked-table',
+      ...(!isGiven && { role: 'region', 'aria-label': title, tabindex: 0 }),
+    },
+    element(
+      'table',
+      element(
+        'caption',
+        element('b', withSymbols(title)),
+        ' ',
+        withSymbols(isEdited && table.isOverride ? 'as you typed' : note),
+        isEdited ? button('Reset', () => onRows(name, null), { class: 'worked-reset' }) : null,
+      ),
+      element(
+        'thead',
+        element(
+          'tr',
+          element('td'),
+          columns.map((column) => element('th', { scope: 'col' }, column)),
+        ),
+      ),
+      element(
+        'tbody',
+        rows.map((row, at) =>
+          element(
+            'tr',
+            element('th', { scope: 'row' }, row),
+            cells[at].map((cell) => element('td', cell, element('small'))),
+          ),
+        ),
+      ),
+    ),
+    problem,
+  );
+  return { table, cells, problem, block };
 }
 
 /** Return a number that is sent with one that was typed; 6 decimals keep a link short. @param {number} value */
