@@ -50,10 +50,6 @@ export default defineConfig(
     languageOptions: { globals: globals.browser },
     rules: { 'max-lines-per-function': ['error', { max: 120 }] },
   },
-  {
-    files: ['chapter', 'present'].map((name) => `static/js/ui/${name}.js`),
-    rules: { 'max-lines-per-function': 'off' },
-  },
   { files: ['tests/js/**'], languageOptions: { globals: globals.node } },
   {
     files: [
