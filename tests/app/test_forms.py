@@ -81,7 +81,7 @@ def test_a_field_that_is_added_is_part_of_the_id_and_of_the_page(standard):
     assert len({*ids_of(request), *ids_of(others[0]), *ids_of(others[1])}) == 3
 
 
-@pytest.mark.parametrize("name", TraceRequest.model_fields.keys() - EXPLAINING)
+@pytest.mark.parametrize("name", sorted(TraceRequest.model_fields.keys() - EXPLAINING))
 def test_the_requests_of_a_page_have_each_field_of_its_own_request(name):
     card = {"sites": [{"name": "logits"}], "kind": "encoder", "analyses": ["next_token"]}
     card |= {"trained_tokens": None}
