@@ -20,25 +20,11 @@ from headlight.settings import HOME
 API = Path(__file__).parents[1] / "openapi.json"
 
 _IMAGE = re.compile(r"^!\[[^\]]*\]\([^)]*\)$", re.MULTILINE)
-_HREF = re.compile(r'<a href="(?!https?:|#|docs)([^"#]*)(#[^"]*)?">(.*?)</a>', re.DOTALL)
+_HREF = re.compile(r'<a href="(?!https?:|#|docs[-.])([^"#]*)(#[^"]*)?">(.*?)</a>', re.DOTALL)
 _PAGES = {
     "README.md": "docs.html",
-    "docs/ideas.md": "docs-ideas.html",
-    "docs/chapters.md": "docs-chapters.html",
-    "docs/training.md": "docs-training.html",
-    "docs/circuits.md": "docs-circuits.html",
-    "docs/deployment.md": "docs-deployment.html",
-    "docs/cluster.md": "docs-cluster.html",
     "CONTRIBUTING.md": "docs-add.html",
-}
-_TITLES = {
-    "docs/ideas.md": "Every idea, and where to try it",
-    "docs/chapters.md": "Write a chapter",
-    "CONTRIBUTING.md": "How to add things",
-    "docs/training.md": "Teach a model something more",
-    "docs/circuits.md": "Find and cut circuits",
-    "docs/deployment.md": "Run it for others",
-    "docs/cluster.md": "Beyond one process",
+    "docs/api.md": "docs-reference.html",  # docs-api.html is made of the OpenAPI description
 }
 
 
@@ -47,10 +33,23 @@ def documents() -> Iterator[tuple[str, str, str]]:
     readme = metadata("headlight").json.get("description", "")
     yield "docs.html", "Concepts", _linked(prose_of(_IMAGE.sub("", str(readme))))
     yield "docs-api.html", "The API", prose_of(_api())
-    for source, title in _TITLES.items():
-        path = HOME / source
+    for path in (*sorted((HOME / "docs").glob("*.md")), HOME / "CONTRIBUTING.md"):
         if path.is_file():
-            yield _PAGES[source], title, _linked(prose_of(path.read_text(encoding="utf-8")))
+            text = path.read_text(encoding="utf-8")
+            page = _page_of(path.relative_to(HOME).as_posix())
+            title = text.partition("\n")[0].removeprefix("# ")
+            yield page, title, _linked(prose_of(_IMAGE.sub("", text)))
+
+
+def _page_of(source: str) -> str:
+    """Return the page of a document, named by its place in a checkout."""
+    return _PAGES.get(source) or f"docs-{Path(source).stem}.html"
+
+
+def _is_shown(source: str) -> bool:
+    """Return True if a document is on the site, as those are that `documents` yields."""
+    is_listed = source in _PAGES or (source.startswith("docs/") and source.count("/") == 1)
+    return is_listed and (HOME / source).is_file()
 
 
 def _linked(html: str) -> str:
@@ -58,8 +57,10 @@ def _linked(html: str) -> str:
 
     def replaced(match: re.Match[str]) -> str:
         path, anchor, text = match[1].removeprefix("../"), match[2] or "", match[3]
-        page = _PAGES.get(path) or _PAGES.get(f"docs/{path}")
-        return f'<a href="{page}{anchor}">{text}</a>' if page else text
+        for source in (path, f"docs/{path}"):
+            if source == "README.md" or (source.endswith(".md") and _is_shown(source)):
+                return f'<a href="{_page_of(source)}{anchor}">{text}</a>'
+        return text
 
     return _HREF.sub(replaced, html)
 

@@ -73,6 +73,13 @@ def test_a_site_holds_every_example_given_texts_chapters_and_experiments(site, m
     assert pages >= {"index.html", "experiments.html", "docs.html", "docs-api.html"}
 
 
+def test_links_between_documents_lead_to_pages_of_the_site(site):
+    pages = {page.name for page in site.glob("*.html")}
+    texts = [page.read_text() for page in site.glob("docs*.html")]
+    linked = {page for text in texts for page in re.findall(r'href="(docs[^"#]*)', text)}
+    assert {"docs-page.html", "docs-add.html"} <= linked <= pages
+
+
 def test_pages_name_no_address_from_the_root_and_no_other_host(site):
     for page in ("index.html", "experiments.html"):
         addresses = re.findall(r'\b(?:src|href)="([^"]+)"', (site / page).read_text())
