@@ -29,7 +29,10 @@ from headlight.schemas.edit_kinds import form, site
 
 ENV_PREFIX = "HEADLIGHT_"
 OTHER_VARIABLES = frozenset(
-    ["api_key", "bind", "chromium", "examples", "renew_openapi", "site", "strict_transport_seconds"]
+    {
+        *("api_key", "bind", "chromium", "examples", "renew_architecture", "renew_openapi"),
+        *("site", "strict_transport_seconds"),
+    }
 )
 """Variables with the prefix that the client, compose.yaml and the tests read."""
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from headlight.analyses import analysis
+from headlight.analyses import differences
 from headlight.models import registry
 from headlight.problems import Problem
 from headlight.settings import Settings, limits_of
@@ -25,10 +25,10 @@ SHOWN_BY = {
     "experiment_seconds": "routes/test_experiments.py::test_a_run_that_takes_too_long_is_stopped",
     "tile_bytes": "routes/test_long_texts.py::test_queries_and_keys_that_do_not_fit",
     "cache_bytes": "tracing/test_cache.py::test_the_bytes_counted_are_those_of_what_is_kept",
-    "profile_seconds": "test_profiling.py::test_a_process_that_takes_too_long_is_ended",
-    "max_links": "test_links.py::test_the_oldest_link_is_dropped",
-    "links_bytes": "test_links.py::test_the_oldest_links_make_room",
-    "shutdown_seconds": "middleware/test_errors.py::test_a_request_that_is_cancelled_is_told",
+    "profile_seconds": "serving/test_profile_runs.py::test_a_process_that_takes_too_long_is_ended",
+    "max_links": "serving/test_links.py::test_the_oldest_link_is_dropped",
+    "links_bytes": "serving/test_links.py::test_the_oldest_links_make_room",
+    "shutdown_seconds": "middleware/test_exceptions.py::test_a_request_that_is_cancelled_is_told",
     "body_seconds": "middleware/test_limits.py::test_a_body_that_does_not_arrive",
 }
 
@@ -137,7 +137,7 @@ def tile_of(servers, **members):
 def max_edited_tokens(servers):
     body = {"text": "the cat sat on the mat", "analyses": ["patching"]}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(analysis, "MAX_EDITED_TOKENS", 64)
+        patch.setattr(differences, "MAX_EDITED_TOKENS", 64)
         return servers.trace(body | {"patching": {"text": "the mat sat on the cat"}})
 
 

@@ -8,7 +8,10 @@ import pytest
 
 from headlight.model import tracing
 from headlight.model.checkpoint.loading import load
-from headlight.model.interventions import intervene as interventions
+from headlight.model.interventions.expert_ablation import ExpertAblation
+from headlight.model.interventions.head_ablation import HeadAblation
+from headlight.model.interventions.no_scaling import NoScaling
+from headlight.model.interventions.temperature import Temperature
 
 TEXT = "The cat sat on the mat because it was tired."
 WEIGHTS = "decoder.layers.{}.self_attention.weights"
@@ -60,10 +63,10 @@ EDITS = [
 
 def test_an_edited_pass_is_that_of_a_direct_computation(client, tiny, from_json):
     edits = [
-        interventions.HeadAblation(heads=(1, 3), layer=0),
-        interventions.ExpertAblation(experts=(2,)),
-        interventions.NoScaling(where="decoder"),
-        interventions.Temperature(value=2.5, layer=1),
+        HeadAblation(heads=(1, 3), layer=0),
+        ExpertAblation(experts=(2,)),
+        NoScaling(where="decoder"),
+        Temperature(value=2.5, layer=1),
     ]
     edited = from_json(post(client, capture=["*"], edits=EDITS).json())
     expected = tracing.trace(tiny, TEXT, capture=["*"], interventions=edits).tensors
