@@ -47,6 +47,7 @@ TESTS = (
     "tests/app/middleware/test_*.py",
     "tests/app/routes/test_*.py",
     "tests/app/serialization/test_*.py",
+    "tests/app/serving/test_*.py",
     "tests/app/tracing/test_*.py",
     "tests/model/test_batching.py",
     "tests/model/interventions/test_site_edit.py",
