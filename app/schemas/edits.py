@@ -10,13 +10,28 @@ from headlight.model.discovery import import_all
 from headlight.schemas import edit_kinds
 from headlight.schemas.edit_kinds.form import MAX_EDITS, EditForm
 
-KINDS: dict[str, type[EditForm]] = {
-    get_args(form.model_fields["kind"].annotation)[0]: form
-    for module in import_all(edit_kinds.__name__, edit_kinds.__path__)
-    for form in vars(module).values()
-    if isinstance(form, type) and issubclass(form, EditForm) and "kind" in form.model_fields
-}
-"""The kinds in the order of the API's documentation."""
+
+def _kinds() -> dict[str, type[EditForm]]:
+    """Return the kinds by name, in the order of the API's documentation.
+
+    Raises:
+        TypeError: two forms have one name.
+    """
+    kinds: dict[str, type[EditForm]] = {}
+    for module in import_all(edit_kinds.__name__, edit_kinds.__path__):
+        for form in vars(module).values():
+            if (
+                isinstance(form, type)
+                and issubclass(form, EditForm)
+                and "kind" in form.model_fields
+            ):
+                (kind, *_) = get_args(form.model_fields["kind"].annotation)
+                if kinds.setdefault(kind, form) is not form:
+                    raise TypeError(f"{form} and {kinds[kind]} are both the edit {kind!r}")
+    return kinds
+
+
+KINDS = _kinds()
 
 if TYPE_CHECKING:
     EditRequest: TypeAlias = EditForm
@@ -25,10 +40,7 @@ else:
     EditRequest = Annotated[_ANY, Field(discriminator="kind")]
 EditRequests = Annotated[list[EditRequest], Field(max_length=MAX_EDITS)]
 EDITS = (
-    "Interventions in the pass. heads_off and experts_off ablate heads or experts, no_scaling "
-    "omits 1/√d_head, temperature divides the attention scores, quantize rounds weights; their "
-    "order has no effect. cut cuts edges between parts and knock_out hides keys from queries. "
-    "corpus_mean and resample set a site to values of a corpus; set, patch, "
-    "add, scale and mean change the tensor of one site, after those, in the order of the list; "
-    "captured tensors and all that follows in the pass see the result."
+    f"Interventions in the pass: {', '.join(KINDS)}. Their order has no effect, but for those that "
+    "change the tensor of one site (set, patch, add, scale, mean): they come after the others, in "
+    "the order of the list. Captured tensors and all that follows in the pass see the result."
 )

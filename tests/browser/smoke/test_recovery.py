@@ -66,10 +66,10 @@ def test_a_view_that_throws_names_itself_and_the_others_go_on(visit):
 
     def throw(route):
         answer = route.fetch()
-        start = "function figure(trace, state) {"
+        start = "figure(trace, state) {"
         body = answer.text()
         assert start in body
-        broken = body.replace(start, "function figure() { throw new Error('out of oil');", 1)
+        broken = body.replace(start, "figure() { throw new Error('out of oil');", 1)
         route.fulfill(response=answer, body=broken)
 
     reader.page.route("**/positions.js*", throw)
