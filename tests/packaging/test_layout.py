@@ -76,14 +76,14 @@ JS_FOLDERS = ["words", "trace", "rules", "state", "api", "plot", "ui", "views"]
 
 # Lines of code a folder may have. A commit that raises a number says in its body why.
 MOST_LINES = {
-    "app": 23_000,
+    "app": 22_300,
     "lab": 14_600,
-    "model": 33_200,
-    "model/analysis": 3_500,
+    "model": 33_100,
+    "model/analysis": 2_600,
     "model/attention": 1_800,
-    "model/foreign": 7_800,
-    "static/js": 47_400,
-    "static/js/views": 20_500,
+    "model/foreign": 7_700,
+    "static/js": 46_100,
+    "static/js/views": 19_800,
 }
 # The product runs without the lab: it imports nothing of it.
 LAB = "headlight.lab"
