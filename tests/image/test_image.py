@@ -121,7 +121,14 @@ def test_a_checkpoint_in_a_mounted_folder_is_served(program, tmp_path):
 def test_a_change_of_code_installs_no_dependency_again(program, image, tmp_path):
     for name in ("app", "model", "static", "templates"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "constraints.txt", "README.md", "LICENSE", "Dockerfile"):
+    for name in (
+        "pyproject.toml",
+        "setup.py",
+        "constraints.txt",
+        "README.md",
+        "LICENSE",
+        "Dockerfile",
+    ):
         shutil.copy2(ROOT / name, tmp_path)
     with (tmp_path / "app" / "main.py").open("a") as file:
         file.write("\n")
