@@ -161,23 +161,26 @@ function createPanels(stage, entry, handlers) {
   /** @type {{id: string, panel: Panel}[]} */
   let panels = [];
 
-  /** @param {{id: string, panel: Panel}[]} [wanted] */
-  function replace(wanted = []) {
-    for (const { panel } of panels) panel.destroy();
-    panels = wanted;
-    stage.replaceChildren(...panels.map(({ panel }) => panel.element));
-  }
-
-  /** @param {{id: string, isWide?: boolean}[]} wanted */
-  function arrange(wanted) {
-    if (panels.length === wanted.length && panels.every(({ id }, index) => id === wanted[index].id))
-      return;
+  /**
+   * Make the panels these, in their order; one whose id stays keeps its element.
+   * @param {{id: string, isWide?: boolean}[]} [wanted]
+   */
+  function arrange(wanted = []) {
     const nameOf = (/** @type {string} */ id) => [entry.id, id].filter(Boolean).join(' ');
-    replace(wanted.map(({ id }) => ({ id, panel: createPanel(nameOf(id), handlers) })));
-    wanted.forEach(({ id, isWide = false }, index) => {
-      const { element: host } = panels[index].panel;
-      host.dataset.picture = id;
-      host.classList.toggle('is-wide', isWide);
+    const before = new Map(panels.map((each) => [each.id, each.panel]));
+    panels = wanted.map(({ id, isWide = false }) => {
+      const panel = before.get(id) ?? createPanel(nameOf(id), handlers);
+      before.delete(id);
+      panel.element.dataset.picture = id;
+      panel.element.classList.toggle('is-wide', isWide);
+      return { id, panel };
+    });
+    for (const panel of before.values()) panel.destroy();
+    const elements = panels.map(({ panel }) => panel.element);
+    for (const child of [...stage.children])
+      if (!elements.includes(/** @type {HTMLElement} */ (child))) child.remove();
+    elements.forEach((host, index) => {
+      if (stage.children[index] !== host) stage.insertBefore(host, stage.children[index] ?? null);
     });
   }
 
@@ -204,7 +207,7 @@ function createPanels(stage, entry, handlers) {
 
     /** @param {string} reason */
     lacks(reason) {
-      replace();
+      arrange();
       stage.append(element('p.panel-notice', reason));
     },
 

@@ -175,11 +175,14 @@ test('panels are kept while they stay the same', async () => {
     ['b', 0],
   ]);
   equal(find('.panels').className, 'panels is-many');
-  await show(viewOf({ panels: panels('a', 'c'), figure }));
-  ok(all('.panel')[0] !== first);
-  ok(drawn.filter(([what]) => what === 'purge').length >= 2);
+  const purged = () => drawn.filter(([what]) => what === 'purge').length;
+  const before = purged();
+  await show(viewOf({ panels: panels('c', 'a'), figure }));
+  equal(all('.panel')[1], first);
+  deepEqual(texts('.panel h2'), ['of c', 'of a']);
+  equal(purged(), before + 1);
   await show(viewOf({ panels: panels('a'), figure }));
-  equal(all('.panel').length, 1);
+  deepEqual(all('.panel'), [first]);
 });
 
 const { warn } = console;
@@ -211,6 +214,9 @@ test('a figure that fails says so in its own place, and the others are drawn', a
   match(find('.panels > .is-failure').textContent, /no panels/);
   section.fail(new Error('not loaded'));
   match(find('.panels > .is-failure').textContent, /not loaded/);
+  await show(viewOf({ panels }));
+  equal(find('.panels > .is-failure'), null);
+  equal(all('.panel').length, 2);
   make();
   await show(viewOf({ prepare: () => Promise.reject(new Error('not prepared')) }));
   match(find('.panel-notice').textContent, /not prepared/);
