@@ -13,7 +13,11 @@ from headlight.model.trace import Trace
 
 if TYPE_CHECKING:
     from headlight.model.analysis.edited_passes import EditedPasses
-    from headlight.model.analysis.logit_attribution import Attribution, LogitDifference
+    from headlight.model.analysis.logit_attribution import (
+        Attribution,
+        ExitOf,
+        LogitDifference,
+    )
     from headlight.model.description import Description
     from headlight.model.served import Served
 
@@ -123,13 +127,13 @@ class LogitAttribution(Analysis):
     is_of_prediction = True
 
     def reason_against(self, description: Description) -> str | None:
-        return _unknown_split(description)
+        return unknown_split(description)
 
     def compute(self, trace: Trace, model: Served, ask: Choices) -> Result:
-        difference = _difference(trace, model, ask)
-        attribution = _attribution(trace, model, difference)
+        difference = choose(trace, model, ask)
+        attribution = attribute(trace, model, model.linear_exit, difference)
         metadata = {
-            **_spelled(difference, model),
+            **spelled(difference, model),
             "part_names": list(attribution.parts),
             "omitted": attribution.omitted,
         }
@@ -173,14 +177,14 @@ class Patching(Analysis):
         from headlight.model.analysis.patching import patching
 
         other = ask[self.Options]
-        difference = _difference(trace, model, ask)
-        passes, globs = _passes(trace, model, ask), (*self.needs, *self.also)
+        difference = choose(trace, model, ask)
+        passes, globs = edited_passes(trace, model, ask), (*self.needs, *self.also)
         target = trace.target if other.target is None else other.target
         sites = [site for site in trace if any(fnmatch.fnmatchcase(site, glob) for glob in globs)]
         source = passes.of_other_text(other.text, target, sites)
         arrays = patching(passes, source, difference, other.parts)
         other_tokens = [token.text for token in source.tokens]
-        return Result(arrays, {**_spelled(difference, model), "other_tokens": other_tokens})
+        return Result(arrays, {**spelled(difference, model), "other_tokens": other_tokens})
 
 
 class Saliency(Analysis):
@@ -195,18 +199,20 @@ class Saliency(Analysis):
     def compute(self, trace: Trace, model: Served, ask: Choices) -> Result:
         from headlight.model.analysis.saliency import saliency
 
-        difference = _difference(trace, model, ask)
-        return Result(saliency(_passes(trace, model, ask), difference), _spelled(difference, model))
+        difference = choose(trace, model, ask)
+        return Result(
+            saliency(edited_passes(trace, model, ask), difference), spelled(difference, model)
+        )
 
 
-def _passes(trace: Trace, model: Served, ask: Choices) -> EditedPasses:
+def edited_passes(trace: Trace, model: Served, ask: Choices) -> EditedPasses:
     """Return passes with edits over the text of a trace."""
     from headlight.model.analysis.edited_passes import EditedPasses
 
     return EditedPasses(model, trace, ask.interventions, MAX_EDITED_TOKENS)
 
 
-def _difference(trace: Trace, model: Served, ask: Choices) -> LogitDifference:
+def choose(trace: Trace, model: Served, ask: Choices) -> LogitDifference:
     """Return the logit difference to explain in a trace.
 
     Raises:
@@ -219,7 +225,7 @@ def _difference(trace: Trace, model: Served, ask: Choices) -> LogitDifference:
     return choose_difference(trace, asked.position, *tokens, mask_id=model.tokenizer.mask_id)
 
 
-def _unknown_split(description: Description) -> str | None:
+def unknown_split(description: Description) -> str | None:
     """Return the reason why a model's logits are not split by heads."""
     from headlight.model.analysis.head_outputs import unknown_outputs
     from headlight.model.analysis.logit_attribution import normalised_stream
@@ -227,14 +233,17 @@ def _unknown_split(description: Description) -> str | None:
     return normalised_stream(description) or unknown_outputs(description)
 
 
-def _attribution(trace: Trace, model: Served, difference: LogitDifference) -> Attribution:
+def attribute(
+    trace: Trace, model: Served, exit_of: ExitOf, difference: LogitDifference
+) -> Attribution:
+    """Split a logit difference of a trace, as `model.linear_exit` or another exit reads it."""
     from headlight.model.analysis.head_outputs import output_weights
     from headlight.model.analysis.logit_attribution import logit_attribution
 
     config = model.config
     return logit_attribution(
         trace,
-        model.linear_exit,
+        exit_of,
         output_weights(trace, model),
         difference,
         n_experts=config.moe.n_experts if config.moe else 0,
@@ -242,7 +251,7 @@ def _attribution(trace: Trace, model: Served, difference: LogitDifference) -> At
     )
 
 
-def _spelled(difference: LogitDifference, model: Served) -> dict[str, Any]:
+def spelled(difference: LogitDifference, model: Served) -> dict[str, Any]:
     """Return a logit difference as plain data, its tokens with their texts."""
     return {
         "position": difference.position,

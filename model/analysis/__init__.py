@@ -14,6 +14,7 @@
     reward                    the reward of a text, and the share of each token
     saliency                  the share of each token of the text in a logit difference
     edited_passes             passes over the text with one edit each
+    reasons                   the parts that decide a prediction, each taken away
     patching                  the share of two texts' difference that each activation carries
     head_circuits             the tokens that a head looks for, and those that it writes
     quantization_sensitivity  what each part loses by fewer bits

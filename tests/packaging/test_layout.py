@@ -76,10 +76,10 @@ JS_FOLDERS = ["words", "trace", "rules", "state", "api", "plot", "ui", "views"]
 
 # Lines of code a folder may have. A commit that raises a number says in its body why.
 MOST_LINES = {
-    "app": 22_300,
+    "app": 22_700,
     "lab": 14_600,
-    "model": 33_100,
-    "model/analysis": 2_600,
+    "model": 34_000,
+    "model/analysis": 2_950,
     "model/attention": 1_800,
     "model/foreign": 7_700,
     "static/js": 46_100,
