@@ -75,6 +75,7 @@ class Said:
     Attributes:
         changes_numbers: an answer with another value may have other numbers.
         is_resolved: what it names is in the id in its place: the revision of a model, sites.
+        selects: it chooses which of the numbers are sent, and changes none that are.
         normal: the property of the request that has its value in the one form for equal numbers.
         flag: the option of the command line; None: it has none; empty: made of the field's name.
         help: the option's help; empty: the description.
@@ -84,6 +85,7 @@ class Said:
 
     changes_numbers: bool = True
     is_resolved: bool = False
+    selects: bool = False
     normal: str = ""
     flag: str | None = ""
     help: str = ""

@@ -104,6 +104,7 @@ class TraceOptions(OptionsRequest):
     capture: list[Glob] | None = option(
         None,
         is_resolved=True,
+        selects=True,
         help="A site or a glob; repeat it for more.",
         metavar="SITE",
         max_length=MAX_GLOBS,
@@ -113,6 +114,7 @@ class TraceOptions(OptionsRequest):
     layers: Numbers | None = option(
         None,
         is_resolved=True,
+        selects=True,
         help="Only this layer; repeatable.",
         metavar="LAYER",
         description="Of the sites in layers, only those in these layers, in both stacks of an "
@@ -121,12 +123,14 @@ class TraceOptions(OptionsRequest):
     heads: Numbers | None = option(
         None,
         "Of arrays with a head axis, only these heads, in this order.",
+        selects=True,
         help="Only this head; repeatable.",
         metavar="HEAD",
     )
     analyses: list[AnalysisName] | None = option(
         None,
         normal="wanted_analyses",
+        selects=True,
         help=f"A quantity computed from the trace: {in_words(list(ANALYSES), 'or')}; repeatable.",
         metavar="NAME",
         max_length=MAX_ANALYSES,
@@ -143,6 +147,7 @@ class TraceOptions(OptionsRequest):
     )
     resolution: int | None = option(
         None,
+        selects=True,
         help="Trace the mean and the maximum of attention in at most this many bins a side, of a "
         "text of any length.",
         metavar="BINS",
@@ -159,6 +164,7 @@ class TraceOptions(OptionsRequest):
     )
     queries: Annotated[list[Number], Field(min_length=1, max_length=MAX_QUERIES)] | None = option(
         None,
+        selects=True,
         help="Trace the exact row of attention of this position; repeatable.",
         metavar="POSITION",
         description="Positions whose exact rows are returned for every attention, in `layers` if "

@@ -85,7 +85,7 @@ class SharpenRequest(AttentionEdit):
     kind: Literal["sharper"]
     factor: float
 '''
-FIELD = '    shade: int = option(1, "A shade.", ge=1, le=3)\n'
+FIELD = '    shade: int = option(1, "A shade.", selects=True, ge=1, le=3)\n'
 USE = """
 import json, sys
 import importlib.util
@@ -113,6 +113,7 @@ from headlight import Client
 from headlight.main import create_app
 from headlight.settings import Settings
 from tests.app.conftest import wait_until_ready
+from tests.packaging.derived import arguments, calls, page_types
 from tests.packaging.reference import reference
 
 SITE = "decoder.layers.0.self_attention.scores"
@@ -188,6 +189,9 @@ with TestClient(create_app(settings), base_url="http://localhost") as http:
         "signature": list(inspect.signature(Client.trace).parameters),
         "documented": Client.trace.__doc__,
         "reference": reference(["tiny"]),
+        "arguments": arguments(),
+        "page types": page_types(http.get("/openapi.json").json()),
+        "calls": calls(http.get("/openapi.json").json()),
     }
 print(json.dumps(answers))
 """
@@ -280,6 +284,15 @@ def test_the_client_and_the_reference_name_all_three(answers):
         "| `shade` | integer from 1 to 3 |",
     ):
         assert words in answers["reference"]
+
+
+def test_the_files_that_are_made_for_client_and_page_have_all_three(answers):
+    for name, words in {
+        "arguments": ["    greatest_weight: Mapping[str, Any] | None", "    shade: SupportsIndex"],
+        "page types": ["  kind: 'sharper';", "  floor?: number;", "  shade?: number;"],
+        "calls": ["  'shade',"],
+    }.items():
+        assert all(each in answers[name] for each in words), name
 
 
 def test_a_wrong_value_is_named(answers):

@@ -10,8 +10,12 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
 
-from headlight.chapters.outcomes import address_parts
+from headlight.chapters.chapter import Chapter
+from headlight.chapters.outcomes import Opens, Outcome, address_parts
+from headlight.forms import said_of
+from headlight.routes.chapters import ChaptersAnswer
 from headlight.schemas.atlas import AtlasSearchRequest
 from headlight.schemas.circuits import CircuitRequest
 from headlight.schemas.edit_kinds.form import EditForm
@@ -99,20 +103,40 @@ export type Merged<Forms> = {
 MOST_NAMES = 8
 """Of more values a type is not worth its list."""
 OF_PAGE = ("TraceRequest", "CircuitRequest", "CircuitAnswer", "TasksAnswer")
-OF_PAGE += ("ModelSummary", "ModelAnswer", "ModelsAnswer", "TokenAnswer", "ChaptersAnswer")
+OF_PAGE += ("ModelSummary", "ModelAnswer", "ModelsAnswer", "TokenAnswer", "PositionalAnswer")
 OF_PAGE += ("AtlasAnswer", "AtlasHeadAnswer", "AtlasSearchAnswer", "AtlasMatchesAnswer")
-OF_PAGE += ("LinkAnswer", "GenerateRequest", "CandidateAnswer", "TokenWritten")
+OF_PAGE += ("LinkAnswer", "GenerateRequest", "CandidateAnswer", "TokenWritten", "Ended")
+OF_PAGE += ("ExperimentAnswer", "TensorAnswer")
+HIDDEN = (Chapter, ChaptersAnswer, Outcome)
+"""What the page asks for and the API's document leaves out."""
 
 
 def page_types(document: dict[str, Any]) -> str:
     """Return the types of the page's requests and answers, and of all that they hold."""
-    schemas = document["components"]["schemas"]
-    wanted, shown = [name for name in OF_PAGE if name in schemas], dict[str, str]()
+    _, hidden = models_json_schema(
+        [(form, "serialization") for form in HIDDEN],
+        ref_template="#/components/schemas/{model}",
+    )
+    for schema in hidden["$defs"].values():
+        schema["required"] = [*schema["properties"]]  # an answer has those with defaults, too
+    schemas = hidden["$defs"] | document["components"]["schemas"]
+    wanted, shown = [*OF_PAGE, *(form.__name__ for form in HIDDEN)], dict[str, str]()
     while wanted:
         if (name := wanted.pop()) not in shown:
             shown[name] = "\n".join(_interface(name, schemas[name]))
             wanted += re.findall(r"#/components/schemas/(\w+)", json.dumps(schemas[name]))
-    return "\n".join((TYPES, *(shown[name] for name in sorted(shown))))
+    return "\n".join((TYPES, *_state(), *(shown[name] for name in sorted(shown))))
+
+
+def _state() -> Iterator[str]:
+    kinds = {"text": "string", "count": "number | null", "number": "number | null"}
+    yield "/** The parts of the page's state that all views share, as a chapter may open them. */"
+    yield "export interface SharedState {"
+    for name, part in address_parts().items():
+        kind = kinds.get(part["kind"]) or " | ".join(map(repr, part.get("values", ["boolean"])))
+        yield f"  /** {Opens.model_fields[name].description} */"
+        yield f"  {name}: {kind if part['kind'] != 'flag' else 'boolean'};"
+    yield "}\n"
 
 
 def _interface(name: str, schema: dict[str, Any]) -> Iterator[str]:
@@ -168,3 +192,28 @@ def _literal(part: dict[str, Any]) -> str:
         for name, value in part.items()
     }
     return f"{{ {', '.join(f'{name}: {value}' for name, value in values.items())} }}"
+
+
+CALLS = """/** Of the API what the code of a request needs to know; `make openapi` makes it. */
+
+/** Members of requests that choose which numbers are sent, and in which form. */
+export const SELECTING = [
+%s];
+
+/** The paths that answer with nothing but Server-Sent Events. */
+export const STREAMED = [%s];
+"""
+
+
+def calls(document: dict[str, Any]) -> str:
+    """Return the module of what the code of a request needs to know of the API."""
+    said = [(name, said_of(each)) for form in FORMS for name, each in form.model_fields.items()]
+    selecting = {name for name, each in said if each.selects or not each.changes_numbers}
+    streamed = [
+        path
+        for path, operations in document["paths"].items()
+        for operation in operations.values()
+        if [*operation["responses"].get("200", {}).get("content", ())] == ["text/event-stream"]
+    ]
+    rows = "".join(f"  {name!r},\n" for name in sorted(selecting))
+    return CALLS % (rows, ", ".join(map(repr, streamed)))

@@ -19,6 +19,7 @@ FILES = {
     "app/client/arguments.py": derived.arguments,
     "docs/api.md": reference.reference,
     "static/js/state/address.js": derived.address,
+    "static/js/api/routes.js": lambda: derived.calls(DOCUMENT),
     "static/js/api/schemas.d.ts": lambda: derived.page_types(DOCUMENT),
 }
 

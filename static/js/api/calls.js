@@ -7,6 +7,7 @@ import { grouped } from '../words/numbers.js';
 import { choosingModel } from '../state/state.js';
 
 /**
+ * @import { ModelsAnswer } from './schemas'
  * @import { AtlasAsk } from '../trace/atlas.js'
  * @import { Card } from '../trace/card.js'
  * @import { PositionalAsk } from '../trace/trace.js'
@@ -335,7 +336,7 @@ export function mayHurry({ status }) {
   return status === 0;
 }
 
-/** @typedef {{default: string, models: Card[], unavailable?: {id: string, reason: string}[]}} Catalogue with cards in short */
+/** @typedef {Pick<ModelsAnswer, 'default'> & Partial<Pick<ModelsAnswer, 'unavailable'>> & {models: Card[]}} Catalogue with cards in short */
 
 /** @type {Catalogue} before the server was asked */
 export const NO_MODELS = Object.freeze({ default: '', models: [] });

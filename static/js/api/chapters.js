@@ -3,12 +3,11 @@
 import { BASE, call, fetchJson } from './calls.js';
 
 /**
- * @import { Chapter, Outcome, Step } from '../rules/chapter.js'
+ * @import { Outcome } from '../rules/chapter.js'
+ * @import { Chapter, ChaptersAnswer, Step } from './schemas'
  */
 
-/** @typedef {{chapters: {id: string, title: string, about: string, n_steps: number, n_questions: number}[], unavailable: Record<string, string>}} Chapters */
-
-/** @returns {Promise<Chapters>} */
+/** @returns {Promise<ChaptersAnswer>} */
 export function fetchChapters() {
   return fetchJson(`${BASE}/chapters`);
 }

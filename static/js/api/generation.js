@@ -7,30 +7,20 @@ import { sharedLength } from '../trace/words.js';
 import { arrived, BASE, call, asProblem, Problem } from './calls.js';
 
 /**
- * One generated token, as the server sends it.
- * @typedef {Object} Step
- * @property {number} index among the written tokens
- * @property {number} position in the whole text
- * @property {number} id
- * @property {string} text
- * @property {boolean} is_special
- * @property {number} probability of being drawn
- * @property {number} model_probability at temperature 1, nothing cut off
- * @property {number} rank
- * @property {{id: number, text: string, probability: number, model_probability: number}[]} alternatives
- * @property {{layers: number[], heads: number[], data: number[][][]}} attention
- * @property {{layer: number, experts: number[], weights: number[], probabilities: number[]}[]|null} experts
+ * @import { GenerateRequest, Given, TokenWritten } from './schemas'
  */
+
+/** @typedef {Omit<TokenWritten, 'is_forced'|'tensors'>} Step one generated token, as the server sends it */
 
 /**
  * @typedef {Object} Subject what is written on, and how tokens are drawn
  * @property {string} model
  * @property {string} text
- * @property {{temperature: number, top_k?: number, top_p?: number, repetition_penalty?: number, seed: number}} sampling
- * @property {{stop?: string[], beams?: number, best_of?: number, reward?: string}} search which text is written, and where it ends; a text that is there is read without it
+ * @property {Pick<Wanted, 'temperature'|'top_k'|'top_p'|'repetition_penalty'|'seed'>} sampling
+ * @property {Pick<Wanted, 'stop'|'beams'|'best_of'|'reward'>} search which text is written, and where it ends; a text that is there is read without it
  */
 
-/** @typedef {{model: string, text: string, temperature: number, top_k?: number, top_p?: number, repetition_penalty?: number, seed: number, stop?: string[], beams?: number, best_of?: number, reward?: string, forced: number[], skip: number, n_tokens: number, n_alternatives: number}} Wanted the body of `POST /api/v1/generate` */
+/** @typedef {Given<GenerateRequest>} Wanted */
 
 /**
  * @typedef {Object} Writing

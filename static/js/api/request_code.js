@@ -4,6 +4,7 @@
  */
 
 import { quotedLine } from '../words/text.js';
+import { SELECTING, STREAMED } from './routes.js';
 import { withoutNulls } from '../trace/trace.js';
 
 /**
@@ -88,20 +89,8 @@ export function originOf(trace, grid, cards = []) {
   };
 }
 
-/** Members of a request that say which numbers are read, not what the model did. */
-const READ = [
-  'capture',
-  'analyses',
-  'layers',
-  'heads',
-  'dtype',
-  'triangle',
-  'model',
-  'text',
-  'target',
-];
-/** Members that a caption says in words. */
-const SAID = ['edits', 'patching', 'logit_difference', 'resolution', 'queries'];
+/** Members of a request that a caption says in words. */
+const SAID = ['model', 'text', 'target', 'edits', 'patching', 'logit_difference'];
 
 /**
  * Return the facts that a caption needs beyond its title, so that the figure can be made again: the
@@ -116,7 +105,9 @@ export function madeOf(trace, grid, cards) {
   const before = grid.before ? originOf(trace, { request: grid.before }, cards) : null;
   const { body } = callOf(trace, grid);
   const { request = {} } = grid;
-  const others = Object.entries(body ?? {}).filter(([name]) => ![...READ, ...SAID].includes(name));
+  const others = Object.entries(body ?? {}).filter(
+    ([name]) => !SELECTING.includes(name) && !SAID.includes(name),
+  );
   const model = [origin.model, origin.revision && `revision ${origin.revision}`];
   return [
     model.filter(Boolean).join(', '),
@@ -190,7 +181,7 @@ export function curlOf(origin, { path, body }) {
   const quoted = (text) => `'${text.replace(/'/g, String.raw`'\''`)}'`;
   const posted = body && [
     `--header ${quoted('Content-Type: application/json')}`,
-    ...(path.startsWith(EXPERIMENTS) ? [`--header ${quoted('Accept: application/json')}`] : []),
+    ...(STREAMED.includes(path) ? [] : [`--header ${quoted('Accept: application/json')}`]),
     `--data ${quoted(JSON.stringify(body))}`,
   ];
   return [`curl --silent ${quoted(origin + path)}`, ...(posted ?? [])].join(' ');
@@ -222,29 +213,28 @@ const CONSTANTS = new Map([
  * @returns {string} whatever a text holds stays within its quotes
  */
 export function pythonOf(origin, calls, { quantity, made }) {
-  const name = NAMES.get(calls[0].path.split('?')[0]) ?? 'answer';
   const second = calls[0].changed ? 'changed' : 'before';
   const steps = made?.steps ?? (made?.map && mapSteps(made.map));
-  const lead = steps ? '' : 'The arrays of: ';
+  const lead = steps ? '' : 'The answer behind: ';
+  const answers = ['trace', second].slice(0, calls.length);
+  const reading = steps ? [...steps, 'show(shown)'] : [...READING, ...answers.map(readingOf)];
   return [
     `# ${lead}${quantity.replace(/\s+/g, ' ')}`,
     ...(made ? [`# ${made.said}`] : []),
     'import json',
     'import urllib.request',
     '',
-    ...(name === 'event'
+    ...(STREAMED.includes(calls[0].path)
       ? [...asking(origin, calls[0]), ...READING_EVENTS]
-      : calls.flatMap((call, at) => [
-          ...asking(origin, call),
-          `    ${at === 0 ? name : second} = json.load(reply)`,
-          '',
-        ])),
-    ...({
-      trace: [...SHOW, ...(steps ? [...steps, 'show(shown)'] : READING)],
-      answer: [name, ...(calls[0].changed ? [second] : [])].map(
-        (each) => `print(json.dumps(${each}, indent=1))`,
-      ),
-    }[name] ?? []),
+      : [
+          ...answers.flatMap((answer, at) => [
+            ...asking(origin, calls[at]),
+            `    ${answer} = json.load(reply)`,
+            '',
+          ]),
+          ...SHOW,
+          ...reading,
+        ]),
     '',
   ].join('\n');
 }
@@ -259,7 +249,7 @@ function asking(origin, { path, body }) {
           'request = urllib.request.Request(',
           `    ${url},`,
           '    json.dumps(body).encode(),',
-          `    {"Content-Type": "application/json"${path.startsWith(EXPERIMENTS) ? ', "Accept": "application/json"' : ''}},`,
+          `    {"Content-Type": "application/json"${STREAMED.includes(path) ? '' : ', "Accept": "application/json"'}},`,
           ')',
         ]
       : [`request = ${url}`]),
@@ -267,19 +257,12 @@ function asking(origin, { path, body }) {
   ];
 }
 
-/** Variable names of the answers, by path; one is a stream of events. */
-const NAMES = new Map([
-  ['/api/v1/trace', 'trace'],
-  ['/api/v1/generate', 'event'],
-]);
-
-/** Server-Sent Events: the data of each is one line of JSON. */
+/** Server-Sent Events: the data of each is one line of JSON, whose lists are many numbers. */
 const READING_EVENTS = [
   '    for line in reply:',
   '        if line.startswith(b"data: "):',
   '            event = json.loads(line.removeprefix(b"data: "))',
-  '            if "alternatives" in event:',
-  '                print(event["text"], event["probability"])  # and "attention", "experts"',
+  '            print({key: part for key, part in event.items() if not isinstance(part, (dict, list))})',
 ];
 
 /** Numbers in rows, as many as a window has room for. */
@@ -301,17 +284,27 @@ const SHOW = [
   '',
 ];
 
-/** Every array as nested lists, by its name. */
+/** Every array of an answer as nested lists, by its path; an answer without arrays as it is. */
 const READING = [
-  'arrays = dict(trace["tensors"])',
-  'for analysis, parts in trace["analyses"].items():',
-  '    for part, found in parts.items():',
-  '        arrays[f"{analysis}.{part}"] = found',
-  'for name, array in arrays.items():',
-  '    if isinstance(array, dict) and "data" in array:',
-  '        print(name, array["axes"], array["shape"])',
+  'def arrays_of(part, path=""):',
+  '    if isinstance(part, dict) and "axes" in part and "data" in part:',
+  '        return {path: part}',
+  '    members = part.items() if isinstance(part, dict) else ()',
+  '    arrays = [arrays_of(each, f"{path}.{name}") for name, each in members]',
+  '    return {name: array for each in arrays for name, array in each.items()}',
+  '',
+  'def read(answer):',
+  '    arrays = arrays_of(answer)',
+  '    for name, array in arrays.items():',
+  '        print(name.lstrip("."), array["axes"], array["shape"])',
   '        show(array["data"])',
+  '    if not arrays:',
+  '        print(json.dumps(answer, indent=1))',
+  '',
 ];
+
+/** @param {string} answer */
+const readingOf = (answer) => `read(${answer})`;
 
 /**
  * Return a plain value as a Python literal. Python reads the escapes of JSON in the same way.

@@ -12,6 +12,46 @@ export type Merged<Forms> = {
     : never;
 };
 
+/** The parts of the page's state that all views share, as a chapter may open them. */
+export interface SharedState {
+  /** The text that it reads. */
+  text: string;
+  /** The decoder's text in an encoder–decoder. */
+  target: string;
+  /** The words behind the masks of the text. */
+  words: string;
+  /** The model; if omitted, the default one. */
+  model: string;
+  /** The id of a view. */
+  view: string;
+  /** The stack, or the attention between both. */
+  where: '' | 'encoder' | 'decoder' | 'cross';
+  /** From 0. */
+  layer: number | null;
+  /** From 0. */
+  head: number | null;
+  /** The row: the number of a token, from 0. */
+  query: number | null;
+  /** A token of the source. */
+  source: number | null;
+  /** The column. */
+  key: number | null;
+  /** Where the colours end. */
+  range: 'one' | 'head';
+  /** The prediction that is asked about, by its id. */
+  token: number | null;
+  /** The head that is switched off, as in a link. */
+  off: string;
+  /** It writes this then. */
+  off_to: 'zero' | 'mean' | 'resample';
+  /** The chosen cell is set to it. */
+  weight: number | null;
+  /** The rest of its row stays as it is. */
+  weight_fixed: boolean;
+  /** What the colours of the map show: a head's effect, or its share. */
+  map: 'effect' | 'writes';
+}
+
 export interface AddRequest {
   site: string;
   heads?: number[] | null;
@@ -140,6 +180,35 @@ export interface CandidateAnswer {
   score: number;
 }
 
+export interface Chapter {
+  id: string;
+  title: string;
+  about: string;
+  order: number;
+  sources: Source[];
+  next: string | null;
+  steps: Step[];
+}
+
+export interface ChapterSummary {
+  id: string;
+  title: string;
+  about: string;
+  n_steps: number;
+  n_questions: number;
+}
+
+export interface ChaptersAnswer {
+  chapters: ChapterSummary[];
+  unavailable: Record<string, string>;
+}
+
+export interface Choice {
+  value: string | number;
+  label: string;
+  number: number | null;
+}
+
 export interface CircuitAnswer {
   model: string;
   revision: string;
@@ -190,6 +259,13 @@ export interface CircuitSettings {
   by_expert?: boolean;
 }
 
+export interface Claim {
+  rule: Weight | StrongestKey | StrongestHead | StrongestCell | StrongestExpert | NextToken | Probability | OfExperiment | Compare;
+  says: string | number | null;
+  above: number | null;
+  below: number | null;
+}
+
 export interface ClaimAnswer {
   claim: string;
   measure: string;
@@ -197,6 +273,13 @@ export interface ClaimAnswer {
   against: string;
   control: number;
   sentences: number;
+}
+
+export interface Compare {
+  of: 'compare';
+  first: Weight | Probability | OfExperiment;
+  second: Weight | Probability | OfExperiment;
+  same_within: number;
 }
 
 export interface CorpusMeanRequest {
@@ -244,11 +327,29 @@ export interface EdgeAnswer {
   loss: number;
 }
 
+export interface Ended {
+  reason: 'length' | 'end_of_text' | 'stop' | 'max_tokens' | 'server_stopping';
+  n_tokens: number;
+  text: string;
+}
+
 export interface ExampleAnswer {
   title: string;
   text: string;
   claim: ClaimAnswer | null;
   opens: Record<string, string | number>;
+}
+
+export interface ExperimentAnswer {
+  id: string;
+  title: string;
+  is_streamed: boolean;
+  see: string;
+  field: string;
+  sources: SourceAnswer[];
+  parameters: Record<string, any>;
+  arrays: Record<string, QuantityAnswer>;
+  growing: string[];
 }
 
 export interface ExpertTakesAnswer {
@@ -357,6 +458,11 @@ export interface HeadsOffRequest {
   where?: 'encoder' | 'decoder' | 'cross' | null;
   kind: 'heads_off';
   heads: number[];
+}
+
+export interface Highlight {
+  query: number | null;
+  key: number | null;
 }
 
 export interface KnockOutRequest {
@@ -483,6 +589,20 @@ export interface ModelsAnswer {
   memory_bytes: number | null;
 }
 
+export interface NextToken {
+  model: string | null;
+  text: string | null;
+  target: string | null;
+  off: Record<string, any> | null;
+  bits: number | null;
+  at: number | string | null;
+  temperature: number | null;
+  top_k: number | null;
+  top_p: number | null;
+  of: 'next_token';
+  among: number;
+}
+
 export interface NoScalingRequest {
   layer?: number | null;
   where?: 'encoder' | 'decoder' | 'cross' | null;
@@ -501,6 +621,51 @@ export interface NodeAnswer {
 export interface NormalizationAnswer {
   replacements: ReplacementAnswer[];
   lowers_capitals: boolean;
+}
+
+export interface OfExperiment {
+  of: 'experiment';
+  experiment: string | null;
+  knobs: Record<string, any>;
+  array: string;
+  at: Record<string, string | number>;
+  pick: 'value' | 'greatest' | 'least' | 'where_greatest' | 'where_least' | 'last';
+}
+
+export interface Opens {
+  text: string | null;
+  target: string | null;
+  words: string | null;
+  model: string | null;
+  view: string;
+  where: 'encoder' | 'decoder' | 'cross' | null;
+  layer: number | null;
+  head: number | null;
+  query: number | null;
+  source: number | null;
+  key: number | null;
+  range: 'one' | 'head';
+  token: number | null;
+  off: string | null;
+  off_to: 'zero' | 'mean' | 'resample';
+  weight: number | null;
+  weight_fixed: boolean;
+  map: 'effect' | 'writes';
+  more: Record<string, boolean | string | number>;
+  experiment: string | null;
+  knobs: Record<string, any>;
+}
+
+export interface Outcome {
+  kind: 'choice' | 'number' | 'cell';
+  right: string | number | number[];
+  label: string;
+  number: number | null;
+  unit: string;
+  choices: Choice[];
+  rows: string[];
+  columns: string[];
+  cells: number[][];
 }
 
 export interface PairRequest {
@@ -526,6 +691,15 @@ export interface PatchingRequest {
   parts?: string[];
 }
 
+export interface PositionalAnswer {
+  scheme: 'sinusoidal' | 'learned' | 'rotary' | 'alibi' | 'relative';
+  model: string | null;
+  length: number;
+  width: number | null;
+  heads: number | null;
+  tensors: Record<string, TensorAnswer>;
+}
+
 export interface PredictionsRequest {
   top?: number;
   tokens?: (number | string)[];
@@ -535,11 +709,42 @@ export interface PredictionsRequest {
   top_p?: number | null;
 }
 
+export interface Probability {
+  model: string | null;
+  text: string | null;
+  target: string | null;
+  off: Record<string, any> | null;
+  bits: number | null;
+  at: number | string | null;
+  temperature: number | null;
+  top_k: number | null;
+  top_p: number | null;
+  of: 'probability';
+  token: string | null;
+}
+
+export interface QuantityAnswer {
+  axes: string[];
+  unit: string;
+  help: string;
+}
+
 export interface QuantizeRequest {
   kind: 'quantize';
   bits: number;
   parts?: string[] | null;
   per?: 'channel' | 'tensor';
+}
+
+export interface Question {
+  asks: string;
+  by: 'token' | 'cell' | 'bar' | 'number' | 'one';
+  answer: Weight | StrongestKey | StrongestHead | StrongestCell | StrongestExpert | NextToken | Probability | OfExperiment | Compare;
+  choices: Record<string, string>;
+  within: number | null;
+  because: string;
+  covered: boolean;
+  then: Record<string, any>;
 }
 
 export interface ReplacementAnswer {
@@ -607,11 +812,39 @@ export interface SoftmaxAnswer {
   is_exact: boolean;
 }
 
+export interface Source {
+  title: string;
+  url: string;
+}
+
+export interface SourceAnswer {
+  title: string;
+  url: string;
+}
+
 export interface SourceRequest {
   text?: string | null;
   target?: string | null;
   trace?: string | null;
   positions?: number[] | null;
+}
+
+export interface Step {
+  title: string;
+  text: string;
+  html: string;
+  opens: Opens;
+  link: string;
+  marks: string;
+  picture: string;
+  highlights: Highlight[];
+  question: Question | null;
+  then: Opens | null;
+  then_link: string | null;
+  claims: Claim[];
+  line: number;
+  question_line: number;
+  claim_lines: number[];
 }
 
 export interface StrongestAnswer {
@@ -621,6 +854,59 @@ export interface StrongestAnswer {
   weight: number;
   query_span: number[];
   key_span: number[];
+}
+
+export interface StrongestCell {
+  model: string | null;
+  text: string | null;
+  target: string | null;
+  off: Record<string, any> | null;
+  bits: number | null;
+  where: 'encoder' | 'decoder' | 'cross' | null;
+  layer: number | null;
+  head: number | null;
+  query: number | string | null;
+  of: 'strongest_cell';
+  not_first: boolean;
+}
+
+export interface StrongestExpert {
+  model: string | null;
+  text: string | null;
+  target: string | null;
+  off: Record<string, any> | null;
+  bits: number | null;
+  of: 'strongest_expert';
+  layer: number | null;
+  query: number | string | null;
+}
+
+export interface StrongestHead {
+  model: string | null;
+  text: string | null;
+  target: string | null;
+  off: Record<string, any> | null;
+  bits: number | null;
+  where: 'encoder' | 'decoder' | 'cross' | null;
+  layer: number | null;
+  head: number | null;
+  query: number | string | null;
+  key: number | string | null;
+  of: 'strongest_head';
+}
+
+export interface StrongestKey {
+  model: string | null;
+  text: string | null;
+  target: string | null;
+  off: Record<string, any> | null;
+  bits: number | null;
+  where: 'encoder' | 'decoder' | 'cross' | null;
+  layer: number | null;
+  head: number | null;
+  query: number | string | null;
+  of: 'strongest_key';
+  not_first: boolean;
 }
 
 export interface TaskAnswer {
@@ -698,4 +984,18 @@ export interface TraceRequest {
 export interface UnavailableModel {
   id: string;
   reason: string;
+}
+
+export interface Weight {
+  model: string | null;
+  text: string | null;
+  target: string | null;
+  off: Record<string, any> | null;
+  bits: number | null;
+  where: 'encoder' | 'decoder' | 'cross' | null;
+  layer: number | null;
+  head: number | null;
+  query: number | string | null;
+  key: number | string | null;
+  of: 'weight';
 }

@@ -4,24 +4,11 @@
  */
 
 /**
+ * @import { Chapter, Choice, Outcome as Answered, Question, Step } from '../api/schemas'
  * @import { Slide } from './presentation.js'
  */
 
-/** @typedef {{value: string|number, label: string, number: number|null}} Choice */
-/**
- * @typedef {Object} Outcome what is right, computed by the server when the step opens
- * @property {'choice'|'number'|'cell'} kind
- * @property {any} right a choice's value, a number, or a row and a column
- * @property {string} label
- * @property {number|null} number
- * @property {Choice[]} choices
- * @property {string[]} rows
- * @property {string[]} columns
- * @property {number[][]} cells
- */
-/** @typedef {{asks: string, by: string, answer: Record<string, any>, choices: Record<string, string>, within: number|null, because: string, covered?: boolean}} Question */
-/** @typedef {{title: string, text: string, html: string, link: string, marks: string, opens: Record<string, any>, picture: string, highlights: {query: number|null, key: number|null}[], question: Question|null, then_link?: string|null}} Step */
-/** @typedef {{id: string, title: string, about: string, sources: {title: string, url: string}[], next: string|null, steps: Step[]}} Chapter */
+/** @typedef {Omit<Answered, 'right'> & {right: any}} Outcome what is right, computed by the server when the step opens */
 /** @typedef {{isRight: boolean, sentence: string}} Verdict */
 
 /** A chapter's own parts of an address, on the page and on that of experiments. */

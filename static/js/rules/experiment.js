@@ -7,21 +7,14 @@ import { capitalised } from '../words/lists.js';
 import { ignored } from './experiment_run.js';
 
 /**
- * @typedef {Object} Description of an experiment, as `GET /api/v1/experiments/{id}` answers it
- * @property {string} id
- * @property {string} title
- * @property {boolean} is_streamed
- * @property {string} see
- * @property {string} field
- * @property {{title: string, url: string}[]} sources
- * @property {{properties: Record<string, Schema>}} parameters a JSON Schema
- * @property {Record<string, {axes: string[], unit: string, help: string}>} arrays
- * @property {string[]} growing axes along which frames are joined
+ * @import { ExperimentAnswer, TensorAnswer } from '../api/schemas'
  */
+
+/** @typedef {ExperimentAnswer} Description */
 
 /** @typedef {Record<string, any>} Schema a JSON Schema of one parameter */
 
-/** @typedef {{axes: string[], shape: number[], dtype: string, data: any}} ResultArray nested lists; null: not finite */
+/** @typedef {Pick<TensorAnswer, 'axes'|'shape'> & {dtype: string, data: any}} ResultArray nested lists; null: not finite */
 
 /** @typedef {Record<string, ResultArray>} Arrays of a result, by name */
 

@@ -18,32 +18,15 @@ import { PARTS } from './address.js';
 import { isMask } from '../trace/words.js';
 
 /**
+ * @import { SharedState } from '../api/schemas'
  * @import { Side } from '../trace/attention.js'
  * @import { Token, Trace } from '../trace/trace.js'
  */
 
 /**
- * @typedef {Object} State
- * @property {string|null} text null: nothing was typed, an example is shown
- * @property {string|null} target what a translator's decoder shall read; null: its own translation
- * @property {string} words those behind the masks of the text, as `masks.js` keeps them
- * @property {string} model '' is the server's default
- * @property {string} view
- * @property {string} where `encoder`, `decoder` or `cross`; '' leaves it to the page
- * @property {number|null} layer counted from 0; null: the page chooses
- * @property {number|null} head counted from 0; null: the page chooses
- * @property {number|null} query index of the chosen token, of the target if there is one; null: a mask, or the last one
- * @property {number|null} source index of the chosen token of the source, if there is a target
- * @property {number|null} key index of the chosen key; null: the page chooses
- * @property {number|null} token id of the prediction that is asked about; null: the likeliest
- * @property {string} off the head that is switched off, by the id of its part on the map; '' is none
- * @property {'zero'|'mean'|'resample'} off_to what it writes then: nothing, its mean over a corpus, or what it wrote at a token drawn from it
- * @property {number|null} weight the chosen cell is set to; null: it is the model's own
- * @property {boolean} weight_fixed true: the rest of its row stays as it is; false: it is scaled so that the row sums to 1
- * @property {'effect'|'writes'} map what its colours show: each head's effect on the prediction, or its share of what is written
- * @property {string} chapter the chapter that is read next to the page; '' is none
- * @property {number|null} chapter_step its step, from 0
- * @property {'one'|'head'} range where the colours end: at 1, or at each head's own maximum
+ * The parts of the address, and the chapter that is read next to the page. A text is null if none was
+ * typed, a target if the model shall translate; what is '' or null else is left to the page.
+ * @typedef {Omit<SharedState, 'text'|'target'|'where'> & {text: string|null, target: string|null, where: string, chapter: string, chapter_step: number|null}} State
  */
 
 /** @typedef {Partial<State> & Record<string, any>} Patch a change of the state, the views’ own fields included */

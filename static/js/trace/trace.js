@@ -8,7 +8,7 @@ import { splitCharacters } from '../words/tokens.js';
 /**
  * @import { Takes } from '../views/experts/specialities.js'
  * @import { Part } from '../words/tokens.js'
- * @import { Given, Merged, TokenAnswer, TraceRequest } from '../api/schemas'
+ * @import { Given, Merged, PositionalAnswer, TokenAnswer, TraceRequest } from '../api/schemas'
  * @import { Card } from './card.js'
  */
 
@@ -62,7 +62,7 @@ import { splitCharacters } from '../words/tokens.js';
 
 /** @typedef {Given<Omit<TraceRequest, 'target'|'dtype'|'edits'>> & {target?: string|null, dtype?: string|null, edits?: Edit[]} & OtherAsk} Ask a request for a trace, or for something else */
 
-/** @typedef {{scheme: string, model: string|null, length: number, tensors: Record<string, NamedArray>}} Encoding of positions, without a text */
+/** @typedef {Pick<PositionalAnswer, 'scheme'|'model'|'length'> & {tensors: Record<string, NamedArray>}} Encoding of positions, without a text */
 
 const ANALYSIS_PREFIX = 'analyses.';
 

@@ -22,8 +22,8 @@ import { bringIntoView, light } from './drawn_cells.js';
 import { createFullScreen } from './full_screen.js';
 
 /**
- * @import { Chapters } from '../api/chapters.js'
- * @import { Chapter, Progress, Step } from '../rules/chapter.js'
+ * @import { Chapter, ChaptersAnswer, Step } from '../api/schemas'
+ * @import { Progress } from '../rules/chapter.js'
  */
 
 const KEPT = 'headlight.chapters';
@@ -378,7 +378,7 @@ function stepChoice(steps, at, { right, wrong }, go) {
   return chosen;
 }
 
-/** @param {Chapters} list @param {Acts} acts @returns {Node[]} */
+/** @param {ChaptersAnswer} list @param {Acts} acts @returns {Node[]} */
 function listParts({ chapters, unavailable }, { open, leave }) {
   return [
     headOf(

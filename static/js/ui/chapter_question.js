@@ -7,7 +7,8 @@ import { button, element, segment } from './dom.js';
 import { takeAnswers } from './drawn_cells.js';
 
 /**
- * @import { Outcome, Question, Step, Verdict } from '../rules/chapter.js'
+ * @import { Question, Step } from '../api/schemas'
+ * @import { Outcome, Verdict } from '../rules/chapter.js'
  */
 
 const IN_DRAWING = 'Choose it in the drawing, or here.';

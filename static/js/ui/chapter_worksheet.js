@@ -5,7 +5,8 @@ import { choicesOf, revealed } from '../rules/chapter.js';
 import { element, printAlone } from './dom.js';
 
 /**
- * @import { Chapter, Outcome, Step } from '../rules/chapter.js'
+ * @import { Chapter, Step } from '../api/schemas'
+ * @import { Outcome } from '../rules/chapter.js'
  */
 
 /**

@@ -8,7 +8,8 @@ import { button, element } from './dom.js';
 import { CELLS } from './plot.js';
 
 /**
- * @import { Outcome, Question, Step } from '../rules/chapter.js'
+ * @import { Question, Step } from '../api/schemas'
+ * @import { Outcome } from '../rules/chapter.js'
  * @import { Cover } from '../rules/presentation.js'
  * @import { Cell } from '../plot/grid.js'
  */

@@ -62,10 +62,8 @@ test('a caption names the second sentence, the tokens and the change, and what i
   for (const part of ['“it was”', 'token 1', '7', '9', '"no_scaling"', '"top":3'])
     ok(words.includes(part), part);
   ok(madeOf(trace, { request, about: '“a” rather than “b”' }).includes('“a” rather than “b”'));
-  deepEqual(
-    madeOf(trace, { request: { capture: ['a.b'], heads: [1], layers: [0] } }),
-    made.slice(0, 2),
-  );
+  const choosing = { capture: ['a.b'], heads: [1], layers: [0], queries: [0], triangle: true };
+  deepEqual(madeOf(trace, { request: choosing }), made.slice(0, 2));
 });
 
 test('a caption of a comparison names the other pass by what differs', () => {
@@ -105,7 +103,9 @@ test('a shell hands curl exactly what was asked', () => {
     '--header',
     'Content-Type: application/json',
   ]);
-  deepEqual(JSON.parse(words[5]), body);
+  deepEqual(words.slice(4, 6), ['--header', 'Accept: application/json']);
+  deepEqual(JSON.parse(words[7]), body);
+  ok(!curlOf('', { path: '/api/v1/generate', body }).includes('Accept'));
 });
 
 const ORIGIN = 'http://127.0.0.1:8000';
@@ -174,8 +174,25 @@ test('events are read line by line, and each token is told', () => {
   );
   equal(
     execFileSync('python3', ['-I', '-c', spy], { encoding: 'utf8', input: script }),
-    ' was 0.5\n',
+    "{}\n{'text': ' was', 'probability': 0.5}\n",
   );
+});
+
+test('Python shows every array of an answer, wherever it is, and an answer without arrays whole', () => {
+  const array = { axes: ['row', 'key'], shape: [1, 2], data: [[0.25, 0.5]] };
+  const shown = (path, answer) => {
+    const spy = `import io, sys, urllib.request
+urllib.request.urlopen = lambda request: io.StringIO(${JSON.stringify(JSON.stringify(answer))})
+exec(sys.stdin.read())`;
+    const input = pythonOf(ORIGIN, [{ path, body: {} }], { quantity: 'weight' });
+    return execFileSync('python3', ['-I', '-c', spy], { encoding: 'utf8', input });
+  };
+  const answer = { tokens: ['a'], analyses: { lens: { texts: ['b'], top: array } } };
+  equal(
+    shown('/api/v1/trace', answer),
+    "analyses.lens.top ['row', 'key'] [1, 2]\n     0.25       0.5\n",
+  );
+  deepEqual(JSON.parse(shown('/api/v1/models/tiny/circuit', { edges: [1] })), { edges: [1] });
 });
 
 const ALL = { keys: ['w'], layer: null };
