@@ -282,16 +282,16 @@ def _fields_of(route: object) -> dict[str, FieldInfo]:
 def _invalid_request(
     errors: Sequence[Mapping[str, Any]], body: Any, fields: Mapping[str, FieldInfo]
 ) -> Problem:
-    described_errors = [_described_error(error, body, fields) for error in errors]
+    described_errors = [_described_error(error, body, fields) for error in errors[:MAX_ERRORS]]
     shown = [f"{error['field']}: {error['message']}" for error in described_errors[:3]]
     detail = NO_OBJECT if described_errors[0]["message"] == NO_OBJECT else "; ".join(shown)
-    if len(described_errors) > 3:
-        detail += f"; and {len(described_errors) - 3} more"
+    if len(errors) > 3:
+        detail += f"; and {len(errors) - 3} more"
     exceeded = {}
     if too_long := [error for error in errors if error["type"] in ("too_long", "string_too_long")]:
         first = too_long[0]
         exceeded = {"limit": first["ctx"]["max_length"], "actual": len(first["input"])}
-    return Problem(422, "invalid-request", detail, errors=described_errors[:MAX_ERRORS], **exceeded)
+    return Problem(422, "invalid-request", detail, errors=described_errors, **exceeded)
 
 
 def _described_error(

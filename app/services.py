@@ -21,7 +21,7 @@ from headlight.schemas.traces import TraceRequest
 from headlight.serialization.formats import ResponseFormat
 from headlight.serialization.sending import Outgoing
 from headlight.serialization.trace import encode
-from headlight.serving.concurrency import ClientLeft, Places, run_in_thread
+from headlight.serving.concurrency import ClientLeft, Desk, run_in_thread
 from headlight.serving.engine import Engine, is_fatal
 from headlight.serving.experiment_runs import Experiments
 from headlight.serving.links import Links
@@ -44,10 +44,18 @@ Result = TypeVar("Result")
 WARM_UP_TEXT = "Once upon a time there was a little light."
 NO_LIMITS = {"max_characters": sys.maxsize, "max_cells": sys.maxsize}
 N_THREADS = 2
-"""For what is too long for the event loop and is not a pass, such as encoding large answers."""
+"""Of large answers that are encoded, and as many of what is soon read from a file."""
 
 MAX_CIRCUITS = 4
 """Circuits that may be asked for at one time; one is computed at a time."""
+
+MAX_FILES = 4
+"""Chapters that readers drop, and their right answers; one is computed at a time."""
+
+FILE_SECONDS = 10.0
+
+MAX_COMPUTATIONS = 64
+"""What takes a moment, is no pass and is on one thread: tokens, tiles, encodings, saved pages."""
 
 logger = logging.getLogger(__name__)
 
@@ -97,7 +105,7 @@ class Services:
             engine=self.engine,
             outgoing=self.outgoing,
             metrics=self.metrics,
-            threads=self._threads,
+            threads=CapacityLimiter(N_THREADS),
             shared=shared,
         )
         self.generator = Generator(self.registry, settings, self.traces.cache.get)
@@ -106,11 +114,35 @@ class Services:
         self.links = Links(settings)
         self.chapters = Library(settings.chapters_dir)
         self.profiles = ProfileRuns(settings.profile_seconds, settings.device)
-        self.circuits = Places(MAX_CIRCUITS, "too-many-circuits", "circuits are being looked for")
-        self.circuit_thread = CapacityLimiter(1)
+        self.circuits = Desk(
+            MAX_CIRCUITS,
+            "too-many-circuits",
+            "circuits are being looked for",
+            settings.long_seconds,
+            f"the circuit took longer than {settings.long_seconds:g} s; send fewer pairs",
+        )
+        self.files = Desk(
+            MAX_FILES,
+            "too-many-files",
+            "files of readers are being read",
+            FILE_SECONDS,
+            f"the file was not read within {FILE_SECONDS:g} s; send a shorter one",
+        )
+        self.computations = Desk(
+            MAX_COMPUTATIONS,
+            "too-many-computations",
+            "computations are waiting",
+            settings.work_seconds,
+            f"it took longer than {settings.work_seconds:g} s; ask for less",
+        )
         self.atlases = Atlases(self.registry, settings.atlas_dir)
-        self.searches = Places(MAX_SEARCHES, "too-many-searches", "searches are running")
-        self._search_thread = CapacityLimiter(1)
+        self.searches = Desk(
+            MAX_SEARCHES,
+            "too-many-searches",
+            "searches are running",
+            settings.search_seconds,
+            f"the search took longer than {settings.search_seconds:g} s; name fewer heads",
+        )
         self.loads = Loads(self.registry, settings.load_seconds)
         metrics = self.metrics
         metrics.watch(metrics.queue_length, lambda: self.engine.n_jobs)
@@ -124,12 +156,11 @@ class Services:
         )
 
     async def in_thread(self, work: Callable[[], Result], client_left: ClientLeft | None) -> Result:
-        """Run work on another thread; it is cancelled, with an error, if the client disconnects."""
-        return await run_in_thread(work, self._threads, client_left)
+        """Read something on another thread; the client that disconnects gets an error.
 
-    async def search_in_thread(self, work: Callable[[], Result], client_left: ClientLeft) -> Result:
-        """Run work that may take seconds on the thread of searches, as `in_thread`."""
-        return await run_in_thread(work, self._search_thread, client_left)
+        What a client can make long is work for a `Desk`: this has to answer.
+        """
+        return await run_in_thread(work, self._threads, client_left)
 
     async def use_model(self, model: str | None, stack: ExitStack, left: ClientLeft) -> str:
         """Keep a model in memory until the stack is closed, and return its id.

@@ -34,8 +34,9 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from headlight.chapters.outcomes import Opens, Outcome, Scalar, address_parts
 from headlight.chapters.rules import Rule
 from headlight.forms import Answer, Number, Request
-from headlight.model.checkpoint.card import SafeLoader, parse_yaml  # type: ignore[attr-defined]
-from headlight.problems import validation_message
+from headlight.model.cancellation import check
+from headlight.model.checkpoint.card import Loader, parse_yaml
+from headlight.problems import MAX_ECHO, validation_message
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -43,20 +44,13 @@ if TYPE_CHECKING:
 MAX_BYTES = 200_000
 MAX_STEPS = 60
 MAX_WORDS = 60
+MAX_CHARACTERS = 2_000
+"""Of a step without its block. Pairs of brackets take time that grows with the square of a text."""
+MAX_FAULTS = 20
+"""Faults of one file that are told; the last line counts the rest."""
+MAX_SAID = 300
 FENCE = "step"
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-
-
-class _Loader(SafeLoader):
-    """Reads booleans as YAML 1.2: `off`, `no` and `yes` are texts, as which they are meant here."""
-
-    yaml_implicit_resolvers = {  # noqa: RUF012 - as the base class has it
-        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:bool"]
-        for first, resolvers in SafeLoader.yaml_implicit_resolvers.items()
-    }
-
-
-_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("^(?:true|false)$"), ["t", "f"])
 
 
 class ChapterError(ValueError):
@@ -64,7 +58,8 @@ class ChapterError(ValueError):
 
     def __init__(self, name: str, line: int, message: str, *more: tuple[int, str]) -> None:
         faults = [(line, message), *more]
-        super().__init__("\n".join(f"{name}, line {at}: {said}" for at, said in faults))
+        told = [(at, said[:MAX_SAID] + "…" * (len(said) > MAX_SAID)) for at, said in faults]
+        super().__init__("\n".join(f"{name}, line {at}: {said}" for at, said in told))
 
 
 class Source(Request):
@@ -165,7 +160,8 @@ class Block(Request):
             self.opened_then()
         except ValidationError as error:
             line = "; ".join(
-                f"{'.'.join(map(str, e['loc']))}: {validation_message(e)}" for e in error.errors()
+                f"{'.'.join(map(str, e['loc']))}: {validation_message(e)}"
+                for e in error.errors()[:MAX_FAULTS]
             )
             raise ValueError(f"question.then: {line}") from error
         return self
@@ -243,8 +239,8 @@ class _File:
     def validated(self, form: type[Any], text: str, first: int) -> Any:
         """Return the YAML of a text that begins after line `first` as a model."""
         try:
-            values = parse_yaml(text, _Loader)
-            node = yaml.compose(text, Loader=_Loader)
+            values = parse_yaml(text)
+            node = yaml.compose(text, Loader=Loader)
         except (yaml.YAMLError, ValueError) as error:
             mark = getattr(error, "problem_mark", None)
             line = first + 1 + (min(mark.line, text.count("\n")) if mark else 0)
@@ -255,8 +251,12 @@ class _File:
         try:
             return form(**values)
         except ValidationError as error:
-            faults = [_located(node, fault) for fault in error.errors()]
-            faults = sorted({(first + 1 + line, said) for line, said in faults})
+            errors = error.errors(include_url=False)
+            located = {_located(node, fault) for fault in errors[:MAX_FAULTS]}
+            faults = sorted((first + 1 + line, said) for line, said in located)
+            n_left = len(errors) - MAX_FAULTS
+            if n_left > 0:
+                faults.append((faults[-1][0], f"and {n_left:,} more faults"))
             raise ChapterError(self.name, *faults[0], *faults[1:]) from error
         except TypeError as error:
             raise self.fault(first + 1, "the names of the YAML have to be texts") from error
@@ -283,10 +283,6 @@ def read_chapter(text: str, name: str, identity: str) -> Chapter:
     end = next(at for at, line in enumerate(lines[1:], start=1) if line.strip() == "---")
     front = file.validated(FrontMatter, "\n".join(lines[1:end]), 1)
     steps = list(_steps(file, lines, end + 1))
-    if not steps:
-        raise file.fault(end + 1, "the chapter has no step; a step begins with a line `## Name`")
-    if len(steps) > MAX_STEPS:
-        raise file.fault(steps[MAX_STEPS].line, f"a chapter has at most {MAX_STEPS} steps")
     return Chapter(
         id=identity, steps=steps, **front.model_dump(exclude={"sources"}), sources=front.sources
     )
@@ -305,20 +301,29 @@ def _refuse_foreign(file: _File, tokens: Iterable[Token], first: int) -> None:
 
 
 def _steps(file: _File, lines: list[str], first: int) -> Iterable[Step]:
-    """Yield the steps of the lines from `first` on."""
+    """Yield the steps of the lines from `first` on.
+
+    The blocks of the whole file take time in proportion to it. What is in a block may not, so it is
+    read step by step, once the step is known to be short.
+    """
     from markdown_it import MarkdownIt
 
-    tokens = MarkdownIt("commonmark").parse("\n".join(lines[first:]))
-    _refuse_foreign(file, tokens, first)
+    reader = MarkdownIt("commonmark")
+    tokens = reader.disable("inline").parse("\n".join(lines[first:]))
+    reader.enable("inline")
     headings = [token for token in tokens if token.type == "heading_open" and token.tag == "h2"]
     starts = [token.map[0] for token in headings if token.map]
     early = "\n".join(lines[first : first + starts[0]] if starts else lines[first:]).strip()
     if early:
         raise file.fault(first + 1, "text before the first step; a step begins with `## Name`")
     if not starts:
-        return
+        raise file.fault(first, "the chapter has no step; a step begins with a line `## Name`")
+    if len(starts) > MAX_STEPS:
+        line = first + starts[MAX_STEPS] + 1
+        raise file.fault(line, f"a chapter has at most {MAX_STEPS} steps")
     fences = [token for token in tokens if token.type == "fence" and token.info.strip() == FENCE]
     for start, stop in zip(starts, [*starts[1:], len(lines) - first], strict=True):
+        check()
         line = first + start + 1
         inside = [
             (token.map[0], token.map[1], token.content)
@@ -333,7 +338,7 @@ def _steps(file: _File, lines: list[str], first: int) -> Iterable[Step]:
         if inside:
             begin, end, content = inside[0]
             block = file.validated(Block, content, first + begin + 1)
-            node = yaml.compose(content, Loader=_Loader)
+            node = yaml.compose(content, Loader=Loader)
             paths = [("question",), *(("claims", at) for at in range(len(block.claims)))]
             places = {path: first + begin + 2 + _line_of(node, path)[0] for path in paths}
             written = [
@@ -341,6 +346,12 @@ def _steps(file: _File, lines: list[str], first: int) -> Iterable[Step]:
                 *lines[first + end : first + stop],
             ]
         text = "\n".join(written).strip()
+        n_characters = len(text) + len(lines[first + start])
+        if n_characters > MAX_CHARACTERS:
+            most = f"at most {MAX_CHARACTERS:,} are read next to a drawing"
+            raise file.fault(line, f"the step has {n_characters:,} characters; {most}")
+        whole = "\n".join(lines[first + start : first + stop])
+        _refuse_foreign(file, reader.parse(whole), first + start)
         n_words = len(text.split())
         if n_words > MAX_WORDS:
             raise file.fault(
@@ -429,7 +440,10 @@ def opened_by(link: str) -> dict[str, Any]:
 
 def _from_link(value: str) -> Any:
     if value.startswith("["):
-        return json.loads(value)
+        try:
+            return json.loads(value)
+        except RecursionError:
+            raise ValueError("a list of the link nests too deeply") from None
     if "," in value and re.fullmatch(r"[\d.,\s+-]+", value):
         return [_from_link(part) for part in value.split(",")]
     for kind in (int, float):
@@ -445,6 +459,7 @@ def _located(node: yaml.Node | None, fault: Any) -> tuple[int, str]:
     line, path = _line_of(node, fault["loc"])
     if fault["type"] == "extra_forbidden":
         *before, name = path
+        name = name[:MAX_ECHO]
         known = difflib.get_close_matches(name, NAMES, n=1)
         where = f" in {'.'.join(before)}" if before else ""
         return line, f"there is no {name!r}{where}" + (f"; {known[0]!r}?" if known else "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -167,11 +168,14 @@ def place_of(place: Place | None, tokens: Sequence[str]) -> int:
     return stripped.index(place.strip())
 
 
-def spoken(tokens: Sequence[str], at: int) -> str:
-    """Return a token in quotes, with its number if the text has it twice."""
-    text = tokens[at].strip()
-    is_twice = [token.strip() for token in tokens].count(text) > 1
-    return f"{quoted(text)} (token {at})" if is_twice else quoted(text)
+def spoken(tokens: Sequence[str]) -> list[str]:
+    """Return each token in quotes, with its number if the text has it twice."""
+    texts = [token.strip() for token in tokens]
+    counts = Counter(texts)
+    return [
+        f"{quoted(text)} (token {at})" if counts[text] > 1 else quoted(text)
+        for at, text in enumerate(texts)
+    ]
 
 
 def quoted(text: str) -> str:

@@ -162,7 +162,8 @@ class StrongestKey(OfHead):
             row + 1 :
         ].any()
         last = row + 1 if is_causal else len(columns)
-        return best_of((key, spoken(columns, key), numbers[key]) for key in range(first, last))
+        named = spoken(columns)
+        return best_of((key, named[key], numbers[key]) for key in range(first, last))
 
 
 class StrongestHead(OfKey):
@@ -198,7 +199,7 @@ class StrongestCell(OfHead):
         return Outcome(
             kind="cell",
             right=[row, column],
-            label=f"{spoken(rows, row)} attends to {spoken(columns, column)}",
+            label=f"{spoken(rows)[row]} attends to {spoken(columns)[column]}",
             number=float(cells[row, column]),
             rows=rows,
             columns=columns,

@@ -95,8 +95,7 @@ async def atlas_search(
         raise Problem(503, "no-search", MISSING)
     seconds = services.settings.search_seconds
     work = partial(_findings, services.atlases, model, query, seconds)
-    with services.searches.place():
-        findings = await services.search_in_thread(work, client_left(request))
+    findings = await services.searches.run(work, client_left(request))
     return AtlasSearchAnswer.model_validate(asdict(findings))
 
 
@@ -113,7 +112,7 @@ def _findings(atlases: Atlases, model: str, query: AtlasSearchRequest, seconds: 
         raise Problem(504, "too-slow", str(error)) from error
 
 
-@router.get("/matches", responses=described(404, 422, 503))
+@router.get("/matches", responses=described(404, 422, 503, 504))
 async def atlas_matches(
     model: Model,
     query: Annotated[AtlasMatchesRequest, Query()],
@@ -128,7 +127,7 @@ async def atlas_matches(
     if find_spec("scipy") is None:
         raise Problem(503, "no-search", NO_SCIPY)
     work = partial(_matches, services.atlases, model, query.other)
-    matches = await services.search_in_thread(work, client_left(request))
+    matches = await services.searches.run(work, client_left(request))
     return AtlasMatchesAnswer(other=query.other, matches=matches)
 
 

@@ -4,7 +4,7 @@ Not in the OpenAPI description, as the page's files: they are for the page that 
 """
 
 from contextlib import ExitStack
-from typing import Annotated, Any
+from typing import Annotated
 
 import orjson
 from fastapi import APIRouter, Path, Request
@@ -102,7 +102,7 @@ async def read(body: ReadRequest, request: Request, services: ServicesDep) -> Ch
         except ChapterError as error:
             raise Problem(422, "unreadable-chapter", str(error)) from error
 
-    return await services.in_thread(chapter, client_left(request))
+    return await services.files.run(chapter, client_left(request))
 
 
 @router.post("/chapters/answer")
@@ -111,7 +111,11 @@ async def right(body: RightRequest, request: Request, services: ServicesDep) -> 
     try:
         asks = body.answer.asks(body.opens)
         answers = [await _answered(ask, request, services) for ask in asks]
-        return body.answer.outcome(body.opens, answers)
+
+        def outcome() -> Outcome:
+            return body.answer.outcome(body.opens, [*map(orjson.loads, answers)])
+
+        return await services.files.run(outcome, client_left(request))
     except ValidationError as error:
         fault = error.errors()[0]
         detail = f"{'.'.join(map(str, fault['loc']))}: {validation_message(fault)}"
@@ -120,8 +124,8 @@ async def right(body: RightRequest, request: Request, services: ServicesDep) -> 
         raise Problem(422, "no-answer", str(error)) from error
 
 
-async def _answered(ask: Ask, request: Request, services: Services) -> Any:
-    """Return the API's answer to a request of a rule."""
+async def _answered(ask: Ask, request: Request, services: Services) -> bytes:
+    """Return the API's answer to a request of a rule, as JSON."""
     left = client_left(request)
     if ask.trace is not None:
         with ExitStack() as stack:
@@ -129,11 +133,11 @@ async def _answered(ask: Ask, request: Request, services: Services) -> Any:
             sent_as = ResponseFormat(media_type=JSON)
             _, encoded = await services.traces.trace(ask.trace, sent_as, left)
         encoded.reservation.release()
-        return orjson.loads(encoded.body)
+        return encoded.body
     known = known_experiments()
     if ask.experiment not in known:
         detail = f"there is no experiment {echo(ask.experiment)}; there are {', '.join(known)}"
         raise Problem(404, "unknown-experiment", detail, available=list(known))
     definition = known[ask.experiment]
     with services.experiments.run(definition, definition.parameters(**ask.knobs)) as run:
-        return orjson.loads(await run.result(left))
+        return await run.result(left)

@@ -13,7 +13,7 @@ from headlight.routes.strict_json import JsonRoute
 from headlight.schemas.circuits import CircuitAnswer, CircuitRequest, TaskAnswer, TasksAnswer
 from headlight.serialization.accept import negotiate
 from headlight.services import Services, ServicesDep
-from headlight.serving.concurrency import client_left, run_in_thread
+from headlight.serving.concurrency import client_left
 
 router = APIRouter(prefix="/api/v1", tags=["circuits"], route_class=JsonRoute)
 
@@ -44,7 +44,7 @@ async def tasks(
                 ]
             )
 
-        return await services.in_thread(fitting, client_left(request))
+        return await services.computations.run(fitting, client_left(request))
 
 
 _EXAMPLES = {
@@ -85,16 +85,7 @@ async def circuit(
     with ExitStack() as stack:
         model_id = await services.use_model(model, stack, client_left(request))
         work = partial(_circuit, services, model_id, body)
-        seconds = services.settings.long_seconds
-        too_slow = f"the circuit took longer than {seconds:g} s; send fewer or shorter pairs"
-        with services.circuits.place():
-            answer = await run_in_thread(
-                work,
-                services.circuit_thread,
-                client_left(request),
-                seconds=seconds,
-                too_slow=too_slow,
-            )
+        answer = await services.circuits.run(work, client_left(request))
     return Response(written(answer, form), media_type=media_type, headers={"Vary": "Accept"})
 
 

@@ -18,6 +18,7 @@ from headlight.model.checkpoint.card import flatten, to_markdown
 from headlight.models.cards import model_answer, prose_of
 from headlight.problems import Problem, described
 from headlight.routes.links import state_of
+from headlight.routes.strict_json import JsonRoute
 from headlight.schemas import SAFETENSORS
 from headlight.schemas.traces import TraceRequest
 from headlight.serialization.formats import ResponseFormat
@@ -34,7 +35,7 @@ from headlight.static_files import (
     modules_of,
 )
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(route_class=JsonRoute, include_in_schema=False)
 
 _templates = Jinja2Templates(HOME / "templates")
 _templates.env.globals |= {
@@ -175,7 +176,7 @@ async def saved(body: TraceRequest, request: Request, services: ServicesDep) -> 
         held = [*further, *saved_page.positional_answers(card, trace)]
         return saved_page.render(saved_page.Archive(card=card, whole=whole, further=held))
 
-    return HTMLResponse(await services.in_thread(page, left))
+    return HTMLResponse(await services.computations.run(page, left))
 
 
 @router.get("/api/v1/page")

@@ -58,7 +58,7 @@ async def positional(
     with ExitStack() as stack:
         if query.model is not None:
             await services.use_model(query.model, stack, client_left(request))
-        answer = await services.in_thread(compute, client_left(request))
+        answer = await services.computations.run(compute, client_left(request))
     encoded = await services.traces.encode(answer, sent_as, client_left(request))
     try:
         tag = await services.in_thread(partial(content_tag, encoded.body), client_left(request))

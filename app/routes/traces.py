@@ -227,7 +227,7 @@ async def tile(
         way_out = f"POST it to {_POST} again with a resolution"
         raise _unknown_trace(f"{detail}; {way_out}")
     compute = partial(tile_answer, trace_id, kept, query, services.settings.max_cells)
-    answer = await services.in_thread(compute, client_left(request))
+    answer = await services.computations.run(compute, client_left(request))
     encoded = await services.traces.encode(answer, sent_as, client_left(request))
     return encoded.response({**encoded.sent_as.headers, "Cache-Control": KEPT})
 
@@ -264,7 +264,7 @@ async def tokenize(
         if n_read <= QUICK_CHARACTERS and services.registry.is_loaded(model):
             tokens = cut()
         else:
-            tokens = await services.in_thread(cut, client_left(request))
+            tokens = await services.computations.run(cut, client_left(request))
     answers = [TokenAnswer.model_validate(token, from_attributes=True) for token in tokens]
     return TokenizeAnswer(model=model, tokens=answers)
 

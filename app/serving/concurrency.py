@@ -187,3 +187,34 @@ class Places:
             yield
         finally:
             self.n_open -= 1
+
+
+class Desk(Places):
+    """Computations of one kind, on threads of their own, each within its time.
+
+    They share no thread with other kinds, so one that takes long holds up only its own.
+
+    Args:
+        limit: how many there may be at one time, those that wait included.
+        kind, taken: as `Places` has them.
+        seconds: how long one may take on its thread.
+        too_slow: the detail of the problem of one that took longer.
+    """
+
+    def __init__(self, limit: int, kind: str, taken: str, seconds: float, too_slow: str) -> None:
+        super().__init__(limit, kind, taken)
+        self.seconds, self.too_slow = seconds, too_slow
+        self._thread = CapacityLimiter(1)
+
+    async def run(self, work: Callable[[], Result], client_left: ClientLeft) -> Result:
+        """Return the result of work that calls `cancellation.check` now and then.
+
+        Raises:
+            Problem: 503, all places are taken; 504, it took too long.
+            ClientDisconnected: the client disconnected before it was done.
+        """
+        seconds, too_slow = self.seconds, self.too_slow
+        with self.place():
+            return await run_in_thread(
+                work, self._thread, client_left, seconds=seconds, too_slow=too_slow
+            )

@@ -21,7 +21,7 @@ from headlight.serialization.sending import (
     size_estimate,
 )
 from headlight.serialization.trace import Answer, Answers, Sendable, encode
-from headlight.serving.concurrency import ClientLeft, Places, run_in_thread, unless_client_leaves
+from headlight.serving.concurrency import ClientLeft, Desk, run_in_thread, unless_client_leaves
 from headlight.serving.engine import Engine, Job
 from headlight.serving.metrics import Metrics
 from headlight.serving.replicas import Shared
@@ -80,8 +80,14 @@ class TraceService:
         self.cache = TraceCache(settings.cache_bytes)
         self._shared = shared
         self.tiles = KeptTiles(settings.tile_bytes)
-        self.long_texts = Places(MAX_LONG_TEXTS, "too-many-long-texts", "long texts are being read")
-        self._long_thread = CapacityLimiter(1)
+        took = f"this text took longer than the {settings.long_seconds:g} s that are allowed"
+        self.long_texts = Desk(
+            MAX_LONG_TEXTS,
+            "too-many-long-texts",
+            "long texts are being read",
+            settings.long_seconds,
+            f"{took}; send a shorter one, or ask for fewer layers",
+        )
         self._threads = threads
         self._flights = SingleFlight(engine)
         metrics.watch(metrics.cache_bytes, lambda: self.cache.n_bytes)
@@ -141,14 +147,8 @@ class TraceService:
             await self._share(job)
             return computed
         self.metrics.cache_misses.inc()
-        seconds = self.settings.long_seconds
         solve_long = partial(self._solve_long, job, progress or PassProgress())
-        took = f"this text took longer than the {seconds:g} s that are allowed"
-        too_slow = f"{took}; send a shorter one, or ask for fewer layers"
-        with self.long_texts.place():
-            answer = await run_in_thread(
-                solve_long, self._long_thread, client_left, seconds=seconds, too_slow=too_slow
-            )
+        answer = await self.long_texts.run(solve_long, client_left)
         await self._share(job)
         return _Computed(answer, {})
 

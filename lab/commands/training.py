@@ -5,7 +5,6 @@ Their options are in `app/cli.py`.
 
 from __future__ import annotations
 
-import re
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
@@ -35,7 +34,7 @@ from headlight.lab.training.distributed import join, local_rank
 from headlight.lab.training.loop import Loop, StepReport
 from headlight.lab.training.registry import RECIPES
 from headlight.lab.training.samples import read_samples
-from headlight.model.checkpoint.card import ModelCard, flatten, read_card
+from headlight.model.checkpoint.card import ModelCard, flatten, parse_yaml, read_card
 from headlight.model.checkpoint.files import CARD, TOKENIZER, CheckpointError
 from headlight.model.checkpoint.loading import ZOO, find_model, load_checkpoint, save
 from headlight.model.device import choose_device, choose_threads, is_out_of_memory, machine_of
@@ -216,28 +215,9 @@ def read_settings_file(path: Path) -> dict[str, Any]:
     return {str(name): value for name, value in settings.items() if value is not None}
 
 
-class _Loader(yaml.SafeLoader):
-    """A YAML loader that reads 1e-3 as a number and rejects duplicate keys."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        for number, (key, (place, _)) in enumerate(zip(keys, node.value, strict=True)):
-            if key in keys[:number] and not isinstance(key, list | dict):
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"{key!r} is given twice", place.start_mark
-                )
-        return super().construct_mapping(node, deep)
-
-
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"^[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
-)
-
-
 def _parse(text: str, where: str) -> Any:
     try:
-        # _Loader is a SafeLoader: it constructs plain data only.
-        return yaml.load(text, _Loader)  # nosec B506
+        return parse_yaml(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = f", line {mark.line + 1}" if mark and "\n" in text.strip() else ""

@@ -10,7 +10,6 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,43 @@ try:  # ten times as fast, and a card's metrics are long
     from yaml import CSafeLoader as SafeLoader
 except ImportError:
     from yaml import SafeLoader  # type: ignore[assignment]  # another class, the same interface
+
+
+class Loader(SafeLoader):
+    """Reads the core schema of YAML 1.2, and rejects equal keys.
+
+    PyYAML reads YAML 1.1, where `no` is false, `1:60` is 120, and `1:60:60…` or a long 0x… is an
+    integer that nothing else can write. A number that is too long for 64 bits is a text here.
+    https://yaml.org/spec/1.2.2/#103-core-schema
+    """
+
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - as the base class has it
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Return a mapping whose keys occur once."""
+        seen = set()
+        for key, _ in node.value:
+            if (key.tag, str(key.value)) in seen:
+                why = f"the key {str(key.value)[:80]!r} is given twice"
+                raise yaml.constructor.ConstructorError(None, None, why, key.start_mark)
+            seen.add((key.tag, str(key.value)))
+        return super().construct_mapping(node, deep)
+
+
+_DIGITS = "[0-9]{1,99}"
+for _kind, _pattern, _first in (
+    ("bool", "true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("int", "[-+]?[0-9]{1,18}", "-+0123456789"),
+    (
+        "float",
+        rf"[-+]?(\.{_DIGITS}|{_DIGITS}(\.[0-9]{{0,99}})?)([eE][-+]?[0-9]{{1,2}})?",
+        "-+.0123456789",
+    ),
+    ("null", "~|null|Null|NULL|", ["~", "n", "N", ""]),
+):
+    Loader.add_implicit_resolver(
+        f"tag:yaml.org,2002:{_kind}", re.compile(f"^(?:{_pattern})$"), list(_first)
+    )
 
 FENCE = re.compile(r"^---\n", re.MULTILINE)
 FIGURES = "## Figures"
@@ -368,24 +404,26 @@ def _spelled(tokens: Iterable[Mapping[str, Any]]) -> str:
     return " ".join(_code(token["text"].translate(VISIBLE)) for token in tokens)
 
 
-def parse_yaml(text: str, loader: type[SafeLoader] = SafeLoader) -> Any:
-    """Parse YAML, but reject deep nesting and aliases.
+def parse_yaml(text: str) -> Any:
+    """Parse YAML, but reject deep nesting, aliases and tags.
 
     Deep nesting would overflow the stack and end the process; nine lines of aliases can expand to a
     billion values.
 
     Raises:
-        YAMLError: the YAML is malformed, nests too deeply, or has an alias.
+        YAMLError: the YAML is malformed, nests too deeply, or has an alias, a tag or equal keys.
     """
     depth = 0
-    for event in yaml.parse(text, Loader=loader):
+    for event in yaml.parse(text, Loader=Loader):
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > MAX_DEPTH:
             raise yaml.YAMLError(f"it nests more than {MAX_DEPTH} levels deep")
         if isinstance(event, yaml.AliasEvent):
             raise yaml.YAMLError("it has an alias (*); write out its value")
-    return yaml.load(text, Loader=loader)  # nosec B506 - a safe one
+        if tag := getattr(event, "tag", None):
+            raise yaml.YAMLError(f"it has the tag {tag[:80]!r}; write the value without one")
+    return yaml.load(text, Loader=Loader)  # nosec B506 - a safe one
 
 
 def _code(text: str) -> str:
@@ -395,10 +433,10 @@ def _code(text: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Convert parsed YAML to JSON types: keys to strings or integers, dates to ISO 8601.
+    """Convert parsed YAML to JSON types: keys to strings or integers.
 
     Raises:
-        ValueError: a value has no JSON type, such as bytes, or a string has a lone surrogate.
+        ValueError: a string has a lone surrogate.
     """
     if isinstance(value, dict):
         names = (name if type(name) in (int, str) else str(name) for name in value)
@@ -407,12 +445,8 @@ def _plain(value: Any) -> Any:
         }
     if isinstance(value, list):
         return [_plain(each) for each in value]
-    if isinstance(value, date):
-        return value.isoformat()
     if isinstance(value, str):
         value.encode()  # a lone surrogate is a UnicodeEncodeError, which is a ValueError
-    elif not (value is None or isinstance(value, bool | int | float)):
-        raise ValueError(f"a {type(value).__name__} cannot be part of a card")
     return value
 
 

@@ -63,6 +63,13 @@ def test_a_chapter_has_steps_with_text_view_and_question():
         (HEAD + STEP + "\n```step\nmarks: two\n```\n", 17, "second block"),
         (HEAD + STEP.replace("opens:", "opens: &a {}\nmore: *a\nx:"), 8, "an alias"),
         ("x" * (MAX_BYTES + 1), 1, "larger"),
+        ("---\ntitle: a\ntitle: b\n---\n" + STEP, 3, "given twice"),
+        ("---\ntitle: !!int 1:60\n---\n" + STEP, 2, "tag"),
+        ("---\ntitle: a\norder: .nan\n---\n" + STEP, 3, "order: '.nan' is not a number"),
+        ("---\ntitle: a\norder: 1" + ":59" * 400 + "\n---\n" + STEP, 3, "is not a number"),
+        (HEAD + "## A\n\n" * 61, 125, "at most 60 steps"),
+        (HEAD + STEP + "[" * 2_001, 5, "characters"),
+        (HEAD + STEP.replace("opens: {", 'opens: "#a=' + "[" * 1_900 + '"\nx: {'), 8, "too deeply"),
     ],
 )
 def test_a_fault_names_the_file_and_the_line(text, line, said):
@@ -70,6 +77,24 @@ def test_a_fault_names_the_file_and_the_line(text, line, said):
         read(text)
     assert str(error.value).startswith(f"a.md, line {line}: ")
     assert said in str(error.value)
+
+
+def test_twenty_faults_are_told_and_the_others_counted():
+    keys = "".join(f"k{number}: 1\n" for number in range(5_000))
+    with pytest.raises(ChapterError) as error:
+        read(f"---\ntitle: a\n{keys}---\n{STEP}")
+    told = str(error.value).splitlines()
+    assert (len(told), told[-1]) == (21, "a.md, line 22: and 4,980 more faults")
+
+
+def test_a_long_name_is_cut_in_its_fault():
+    with pytest.raises(ChapterError) as error:
+        read(f"---\ntitle: a\n{'k' * 900}: 1\n---\n{STEP}")
+    assert len(str(error.value)) < 400
+
+
+def test_numbers_that_yaml_1_1_writes_to_the_base_60_are_texts():
+    assert read(HEAD.replace("A title", "1:60:60") + STEP).title == "1:60:60"
 
 
 def test_words_such_as_off_and_no_are_texts():

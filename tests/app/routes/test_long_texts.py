@@ -235,7 +235,7 @@ def test_long_texts_are_read_one_after_the_other(client, monkeypatch):
     with ThreadPoolExecutor() as pool:
         try:
             answers = [pool.submit(ask, client, text=TEXT * n, resolution=5) for n in (4, 5)]
-            wait_for(lambda: traces._long_thread.statistics().tasks_waiting == 1, seconds=10)
+            wait_for(lambda: traces.long_texts._thread.statistics().tasks_waiting == 1, seconds=10)
             assert len(begun) == 1
         finally:
             may_end.set()

@@ -1,8 +1,11 @@
 """Hostile bodies: each is a problem, none is a 500, none takes long."""
 
 import json
+import re
 
 import pytest
+
+from headlight.routes import ROUTERS
 
 CALLS = ["/api/v1/trace", "/api/v1/tokenize"]
 JSON = {"content-type": "application/json"}
@@ -105,3 +108,33 @@ def test_a_text_is_counted_before_it_is_normalised(client, problem):
     """NFC takes time that grows with the square of a run of combining marks."""
     response = client.post("/api/v1/trace", json={"text": "e" + "\u0301" * 60_000})
     assert problem(response, 422, "too-many-characters")["actual"] == 60_001
+
+
+def routes_with_a_body():
+    routes = [route for router in ROUTERS for route in router.routes]
+    return [route for route in routes if route.body_field is not None]
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (b'{"text": "\\ud800"}', "malformed-json"),
+        (b'{"a": NaN}', "malformed-json"),
+        (b'{"a": 1, "a": 1}', "duplicate-key"),
+    ],
+)
+def test_every_route_with_a_body_reads_it_strictly(client, problem, body, kind):
+    routes = routes_with_a_body()
+    assert len(routes) >= 11
+    for route in routes:
+        path = re.sub(r"\{\w+\}", "tiny", route.path)
+        problem(client.post(path, content=body, headers=JSON), 400, kind)
+        plain = client.post(path, content=b"{}", headers={"content-type": "text/plain"})
+        problem(plain, 415, "unsupported-media-type")
+
+
+def test_many_faults_are_counted_and_few_are_told(client, problem):
+    body = {"text": "a"} | {f"unknown{number}": 1 for number in range(3_000)}
+    details = problem(client.post("/api/v1/trace", json=body), 422, "invalid-request")
+    assert len(details["errors"]) == 10
+    assert details["detail"].endswith("and 2997 more")
