@@ -13,7 +13,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +21,7 @@ import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
 from headlight.model.checkpoint.files import MAX_BYTES, TOKENIZER, read_file
+from headlight.model.token_names import byte_of_letter, name_of_bytes
 from headlight.model.trace import Token
 
 START = "<s>"
@@ -92,7 +92,7 @@ class Tokenizer:
         self._texts = dict(self._special)
         for piece in backend.get_vocab():
             is_special = backend.token_to_id(piece) in self._special
-            if not is_special and not _bytes_by_letter().keys() >= set(piece):
+            if not is_special and not byte_of_letter().keys() >= set(piece):
                 raise ValueError(f"the piece {piece!r} is not written in the byte-level alphabet")
 
     @property
@@ -135,14 +135,14 @@ class Tokenizer:
         return spelled.decode(errors="replace")
 
     def text_of(self, token: int) -> str:
-        """Return the text of one token; bytes that are not whole characters as ``\\xf0\\x9f``.
+        """Return the name of one token: its text, by `name_of_bytes`.
 
         Raises:
             ValueError: there is no token of that id.
         """
         text = self._texts.get(token)
         if text is None:  # the dictionary never exceeds the vocabulary's size
-            text = self._texts[token] = self._bytes_of(token).decode(errors="backslashreplace")
+            text = self._texts[token] = name_of_bytes(self._bytes_of(token))
         return text
 
     def disable_cache(self) -> None:
@@ -197,7 +197,7 @@ class Tokenizer:
         piece = self._backend.id_to_token(token) if token >= 0 else None
         if piece is None:
             raise ValueError(f"there is no token {token}; the ids are 0 to {self.vocab_size - 1}")
-        alphabet = _bytes_by_letter()
+        alphabet = byte_of_letter()
         return bytes(alphabet[letter] for letter in piece)
 
     def _special_id(self, piece: str) -> int:
@@ -357,15 +357,3 @@ def read_tokenizer(path: Path) -> Tokenizer:
         return Tokenizer(tokenizers.Tokenizer.from_buffer(content))
     except Exception as error:  # the library raises bare Exception
         raise ValueError(f"{path} is not a readable tokenizer: {error}") from error
-
-
-@cache
-def _bytes_by_letter() -> dict[str, int]:
-    """Return the byte of each letter of the byte-level alphabet of GPT-2.
-
-    Printable bytes are represented by themselves, the others by the letters from U+0100 on.
-    """
-    printable = {*range(33, 127), *range(161, 173), *range(174, 256)}
-    others = (byte for byte in range(256) if byte not in printable)
-    letters = {chr(byte): byte for byte in printable}
-    return letters | {chr(256 + number): byte for number, byte in enumerate(others)}

@@ -16,9 +16,10 @@ from headlight.model.plotting import Drawable
 
 @dataclass(frozen=True, kw_only=True)
 class Token:
-    """A token of the text.
+    r"""A token of the text.
 
-    ``text`` is the decoded token, leading space included. ``start`` and ``end`` are character
+    ``text`` is the token's name, a function of its id: what it spells, leading space included, a
+    byte of a character as ``\xf0`` (`token_names`). ``start`` and ``end`` are character
     offsets into the text; tokens of parts of one character share its offsets. ``word`` is the
     index of the word that the token belongs to, None for special tokens.
     """

@@ -359,7 +359,9 @@ class TokenAnswer(Answer):
     """One token of the text."""
 
     id: int
-    text: str = Field(description="The characters of the token, including a leading space.")
+    text: str = Field(
+        description="What it spells, with a leading space; a byte of a character as \\xf0."
+    )
     start: int = Field(description="The offset of its first character in the text.")
     end: int = Field(description="The offset after its last character.")
     word: int | None = Field(description="The number of its word; null for special tokens.")

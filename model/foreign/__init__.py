@@ -11,6 +11,7 @@ is loaded and never before.
     readme               a card from its README
     loading              config and weights → a model, with nothing missing and nothing left over
     tokenizer            tokens with offsets and words
+    piece_names          names of tokens, one for each id
     tokenizer_parts      checks of a tokenizer before it is opened
     tokenizer_class      the class by which AutoTokenizer would open it
     sentencepiece        tokenizers that come without a tokenizer.json

@@ -24,6 +24,7 @@ from tokenizers import (
 
 from headlight.model.checkpoint.files import read_file
 from headlight.model.foreign.loading import MissingExtra
+from headlight.model.token_names import byte_of_letter
 
 SOURCE, TARGET, VOCABULARY = "source.spm", "target.spm", "vocab.json"
 N_BYTE_SPECIALS = 3
@@ -39,7 +40,7 @@ def byte_tokenizer() -> Tokenizer:
     """
     specials = ["<pad>", "</s>", "<unk>"]
     vocabulary = {name: number for number, name in enumerate(specials)}
-    for byte, name in enumerate(_byte_names()):
+    for name, byte in byte_of_letter().items():
         vocabulary[name] = byte + N_BYTE_SPECIALS
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
     tokenizer.add_special_tokens(specials)
@@ -48,13 +49,6 @@ def byte_tokenizer() -> Tokenizer:
     end = ("</s>", vocabulary["</s>"])
     tokenizer.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[end])
     return tokenizer
-
-
-def _byte_names() -> list[str]:
-    """Return the character that represents each byte: itself if printed, or from U+0100."""
-    printed = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
-    others = iter(range(0x100, 0x200))
-    return [chr(byte if byte in printed else next(others)) for byte in range(256)]
 
 
 # --- SentencePiece --------------------------------------------------------------------------------

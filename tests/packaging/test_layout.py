@@ -81,7 +81,7 @@ MOST_LINES = {
     "model": 34_000,
     "model/analysis": 2_950,
     "model/attention": 1_800,
-    "model/foreign": 7_700,
+    "model/foreign": 7_750,
     "static/js": 46_100,
     "static/js/views": 19_800,
 }

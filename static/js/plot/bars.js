@@ -6,7 +6,7 @@
 import { isFilling } from '../trace/attention.js';
 import { percent, signed, tick } from '../words/numbers.js';
 import { visible } from '../words/text.js';
-import { bytesInWords, tokenName } from '../words/tokens.js';
+import { asTyped, bytesInWords, tokenName } from '../words/tokens.js';
 import { matrixAt, rowOf } from '../trace/trace.js';
 import { isMask, wordBehind } from '../trace/words.js';
 import { css, diverging, sequential } from './colour.js';
@@ -228,7 +228,7 @@ export function guessesIn({ ids, probabilities, texts }, leading, mark, most) {
  * @returns {string} the token with its spaces shown, or the bytes that it is
  */
 export function nameOfGuess(text) {
-  return bytesInWords(text) ?? visible(text);
+  return bytesInWords(text) ?? visible(asTyped(text));
 }
 
 /**

@@ -6,7 +6,7 @@
 
 import { hasTwoSides, tokensOf } from '../trace/attention.js';
 import { readDirection, visible } from '../words/text.js';
-import { writeByteRange } from '../words/tokens.js';
+import { asTyped, writeByteRange } from '../words/tokens.js';
 import { css, diverging, inkOn, computeLevel, sequential } from '../plot/colour.js';
 import { findHighlight } from '../plot/grid.js';
 import { createBlocks } from './chip_blocks.js';
@@ -389,7 +389,7 @@ function chip(token, index) {
 
 /** Write a byte as its two digits, since its character is next to it. @param {Token} token */
 function textOf({ text, part }) {
-  return visible(part ? text.replace(/\\x/g, '') : text);
+  return visible(part ? text.replace(/\\x/g, '') : asTyped(text));
 }
 
 /** Split a text so that symbols for invisible characters can be paler. @param {string} text */
@@ -403,7 +403,7 @@ function pieces(text) {
 /** @param {Token} token @param {number} index */
 function spoken({ text, is_special: isSpecial, part }, index) {
   const kind = isSpecial ? 'special token' : 'token';
-  return `${kind} ${index}: ${part ? partInWords(part) : text.trim() || visible(text)}`;
+  return `${kind} ${index}: ${part ? partInWords(part) : asTyped(text).trim() || visible(text)}`;
 }
 
 /** @param {Token} token @param {number} index */

@@ -11,9 +11,12 @@ import { readDirection, ISOLATE, visible } from './text.js';
  * @returns {string}
  */
 export function tokenName({ text, part }) {
-  if (part) return `${upright(visible(part.whole))} ${shortByteRangeOf(part)}`;
+  if (part) {
+    const [before, after] = aroundBytes(text).map((side) => visible(asTyped(side.trim())));
+    return `${before}${upright(visible(part.whole))} ${shortByteRangeOf(part)}${after}`;
+  }
   const bare = text.trim();
-  return visible(bare === '' ? text : bare);
+  return visible(asTyped(bare === '' ? text : bare));
 }
 
 /** @typedef {(token: any, index: number) => number} PlaceOf which token of its text it is, if not the one of its index */
@@ -82,7 +85,17 @@ export function named(tokens, index, placeOf = byIndex) {
     : quoted(tokens[index]);
 }
 
-const BYTE = /\\x[0-9a-f]{2}/gi;
+// A byte is written `\xe7`, and a backslash before letters that only look like one `\x5c`.
+const BYTE = /\\x(?!5cx[0-9a-f]{2})[0-9a-f]{2}/g;
+
+/** Return the characters of a text that holds no byte. @param {string} text */
+export const asTyped = (text) => text.replace(/\\x5c(?=x[0-9a-f]{2})/g, '\\');
+
+/** Return what a token has before and behind the bytes of a character. @param {string} text */
+function aroundBytes(text) {
+  const parts = text.split(BYTE);
+  return [parts[0], parts.length > 1 ? (parts.at(-1) ?? '') : ''];
+}
 
 /**
  * The place of a token among the bytes of a character.
@@ -105,7 +118,11 @@ export function splitCharacters(tokens, text) {
     const counts = tokens.slice(first, last + 1).map(bytesOf);
     const of = counts.reduce((sum, count) => sum + count, 0);
     const spelled = characters.slice(start, end).join('');
-    const whole = spelled.replace(/^ (?=.)/u, '');
+    const before = asTyped(aroundBytes(tokens[first].text)[0]);
+    const after = asTyped(aroundBytes(tokens[last].text)[1]);
+    const begin = spelled.startsWith(before) ? before.length : 0;
+    const stop = spelled.endsWith(after) ? spelled.length - after.length : spelled.length;
+    const whole = spelled.slice(begin, stop) || spelled;
     let to = 0;
     counts.forEach((count, index) => {
       parts[first + index] = { whole, from: to + 1, to: to + count, of };
@@ -134,11 +151,7 @@ function groupsOf(tokens, characters) {
   return groups;
 }
 
-/**
- * A byte is written `\xe7`; a text may contain that literally.
- * @param {Token} token
- * @param {string[]} characters
- */
+/** @param {Token} token @param {string[]} characters */
 function isPiece({ text, start, end, is_special: isSpecial }, characters) {
   return !isSpecial && bytesOf({ text }) > 0 && characters.slice(start, end).join('') !== text;
 }
@@ -149,14 +162,16 @@ function bytesOf({ text }) {
 }
 
 /**
- * Return a token that consists of bytes only, of a character not complete yet.
+ * Return a token that has bytes of a character not complete yet.
  * @param {string} text of the token
- * @returns {string|null} `byte e7`, `bytes f0 9f`; null for any other token
+ * @returns {string|null} `byte e7`, `bytes f0 9f`, `の + byte e9`; null for any other token
  */
 export function bytesInWords(text) {
-  if (!/^ ?(\\x[0-9a-f]{2})+$/i.test(text)) return null;
   const digits = (text.match(BYTE) ?? []).map((byte) => byte.slice(2));
-  return `${digits.length === 1 ? 'byte' : 'bytes'} ${digits.join(' ')}`;
+  if (digits.length === 0) return null;
+  const [before, after] = aroundBytes(text).map((side) => visible(asTyped(side.trim())));
+  const bytes = `${digits.length === 1 ? 'byte' : 'bytes'} ${digits.join(' ')}`;
+  return [before, bytes, after].filter(Boolean).join(' + ');
 }
 
 /** @param {Part} part @returns {string} `byte 2 of 3`, `bytes 1–2 of 3` */

@@ -8,6 +8,7 @@ import {
   visible,
 } from '../../../static/js/words/text.js';
 import {
+  bytesInWords,
   writeByteRange,
   tokenName,
   splitCharacters,
@@ -109,4 +110,20 @@ test('offsets count characters, not the halves of a surrogate pair', () => {
     splitCharacters(tokens, '👩a م').map(({ whole }) => whole),
     ['م', 'م'],
   );
+});
+
+test('a token of a letter and a byte has both in its name', () => {
+  const [first, second] = [token(' の\\xe9', 0, 3), token('\\x94\\x8d', 2, 3)];
+  const [part, rest] = splitCharacters([first, second], ' の鍍');
+  deepEqual([part.whole, rest.whole, writeByteRange(rest)], ['鍍', '鍍', 'bytes 2–3 of 3']);
+  equal(tokenName({ ...first, part }), 'の鍍 1/3');
+  equal(bytesInWords(' の\\xe9'), 'の + byte e9');
+  equal(bytesInWords(' \\xf0\\x9f'), 'bytes f0 9f');
+});
+
+test('what only looks like a byte is text', () => {
+  const typed = token('\\x5cxe7', 0, 4);
+  deepEqual(splitCharacters([typed], '\\xe7'), [null]);
+  equal(bytesInWords(typed.text), null);
+  equal(tokenName(typed), '\\xe7');
 });

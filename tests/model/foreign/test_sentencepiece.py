@@ -54,7 +54,7 @@ def marian(tmp_path):
 def test_a_source_and_a_target_have_pieces_of_their_own(marian):
     tokenizer = read_tokenizer(folder_of(marian), None, (3,))
     tokens = tokenizer.encode("the cat chat")
-    assert [token.text for token in tokens] == ["the", " cat", " ", "c", "h", "a", "t", "</s>"]
+    assert [token.text for token in tokens] == [" the", " cat", " ", "c", "h", "a", "t", "</s>"]
     assert [token.word for token in tokens[:4]] == [0, 1, None, 2]
     assert [(token.start, token.end) for token in tokens[:2]] == [(0, 3), (3, 7)]
     target = tokenizer.encode_target("chat")

@@ -8,6 +8,7 @@ import transformers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 from headlight.model.foreign.tokenizer import ForeignTokenizer
+from headlight.model.token_names import bytes_of_name, name_of_bytes, text_of_names
 
 CORPUS = [
     "The cat sat on the mat. A naïve café — office, 12 apples!",
@@ -183,3 +184,54 @@ def test_a_mask_of_another_name_takes_its_space_as_in_the_file(tmp_path):
         (mask,) = [token for token in tokens if token.id == tokenizer.mask_id]
         assert (mask.text, mask.start, mask.end) == ("[MASK]", 3, end)
     assert tokenizer.text_of(tokenizer.mask_id) == "[MASK]"
+
+
+def test_a_name_is_one_ids_and_is_read_back(tokenizer):
+    names = [tokenizer.text_of(token) for token in range(tokenizer.vocab_size)]
+    assert len({*names}) == len(names) > 60
+    backend, n_read = tokenizer._rust, 0
+    for token, name in enumerate(names):
+        decoded = backend.decoder.decode([backend.id_to_token(token)]).strip()
+        if token not in tokenizer.special_ids and "\ufffd" not in decoded:
+            assert text_of_names([name]).strip() == decoded
+            n_read += 1
+    assert n_read > len(names) / 3
+
+
+TYPED = [
+    "日本語 and 你好，世界 🎲",
+    "I love pizza 🍕 and you 🙂 👩‍👩‍👧",
+    "мама мыла раму",
+    "مرحبا بالعالم",
+    "x² + y² = z², naïve café façade",
+    "a path C:\\xe7 and \\x5c, typed",
+    "\ttab and  two spaces ▪ \\",
+    "don't “don’t” https://www.example.org/a/b?c=d",
+]
+
+
+@pytest.mark.parametrize("text", TYPED)
+def test_names_joined_are_the_text(tokenizer, text):
+    """Join the names; WordPiece, Unigram without bytes and word endings do not keep a text."""
+    tokens = [token for token in tokenizer.encode(text) if not token.is_special]
+    assert all(token.text == tokenizer.text_of(token.id) for token in tokens)
+    joined = text_of_names(token.text for token in tokens)
+    if re.search("ByteLevel|ByteFallback", str(tokenizer._rust.decoder)):
+        assert joined.removeprefix(" ") == text
+
+
+def test_bytes_in_capitals_and_a_run_of_blanks_have_names_of_their_own():
+    vocabulary = {"<0x41>": 0, "A": 1, "▁": 2, "▁▁": 3, "<0x20>": 4, "<0xF0>": 5, "<unk>": 6}
+    backend = tokenizers.Tokenizer(models.BPE(vocabulary, [], byte_fallback=True))
+    backend.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback()])
+    backend.add_tokens(["  ", " "])
+    tokenizer = ForeignTokenizer(transformers.PreTrainedTokenizerFast(tokenizer_object=backend))
+    names = [tokenizer.text_of(token) for token in range(9)]
+    assert names == ["\\x41", "A", " ", "  ", "\\x20", "\\xf0", "<unk>", "\\x20\\x20", "\\x20<8>"]
+
+
+@pytest.mark.parametrize(
+    "data", [b"\\xe7", b"\\\xe7", "é\\x5c".encode(), b"\\x\xff", bytes(range(256))]
+)
+def test_bytes_have_names_that_are_read_back(data):
+    assert bytes_of_name(name_of_bytes(data)) == data

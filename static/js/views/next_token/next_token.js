@@ -6,7 +6,7 @@
 import { guessesIn, guessInWords, marker, wordsFor, guessChart } from '../../plot/bars.js';
 import { filled, isMask, MASK, placeInWords } from '../../trace/words.js';
 import { percent } from '../../words/numbers.js';
-import { bytesInWords } from '../../words/tokens.js';
+import { asTyped, bytesInWords } from '../../words/tokens.js';
 import {
   hasTwoSides,
   isFilling,
@@ -136,7 +136,7 @@ function lastLayer(trace) {
 function adding(trace, state, { query, tokens, guesses }) {
   /** @param {(piece: string) => Patch|null} write @returns {(row: number) => Patch} */
   const choose = (write) => (row) =>
-    canBeTyped(guesses[row].text) ? (write(guesses[row].text) ?? {}) : {};
+    canBeTyped(guesses[row].text) ? (write(asTyped(guesses[row].text)) ?? {}) : {};
   if (isFilling(trace)) {
     if (!isMask(tokens[query]))
       return { cursor: { writes: true, note: 'Click a word of the sentence to mask it.' } };
