@@ -4,11 +4,12 @@
 
 import { largestIn } from '../../trace/arithmetic.js';
 import { extent, rowOf } from '../../trace/trace.js';
-import { capitalised } from '../../words/lists.js';
+import { capitalised, counted } from '../../words/lists.js';
 import { percent, share, signed } from '../../words/numbers.js';
 import { tokensOf } from '../../trace/attention.js';
 import { differenceMade } from '../../api/request_code.js';
 import { alone, namedUnit, tokensIn, unitLabels } from '../../trace/words.js';
+import { tokenName } from '../../words/tokens.js';
 import { chart } from '../../plot/chart.js';
 import { findStrongest } from '../../plot/lines.js';
 import { cell } from '../../plot/marks/mark.js';
@@ -291,9 +292,12 @@ function kindOf({ place, trace }) {
     : `self-attention of the ${place.stack}${trace.target_tokens && place.rows === 'target' ? ', which reads the target' : ''}`;
 }
 
-/** Return the units of A with a counterpart in B. @param {Match} match */
-function kept({ a, pairs }) {
-  return pairs.map(([index]) => a[index]);
+/** Return the units of A with a counterpart in B, one of another name by both: `saw/ran`. @param {Match} match */
+function kept({ a, b, pairs }) {
+  return pairs.map(([inA, inB]) => {
+    const [ours, theirs] = [tokenName(a[inA]), tokenName(b[inB])];
+    return ours === theirs ? a[inA] : { ...a[inA], text: `${ours}/${theirs}`, part: null };
+  });
 }
 
 /** @param {Compared} subject @param {number} reach */
@@ -304,7 +308,7 @@ function helpOf({ a, b, match: { rows, columns } }, reach) {
       ? 'The two models tokenize the text differently, so whole words are compared.'
       : isWhole
         ? ''
-        : 'Only tokens that A and B share, in the same order, are compared.';
+        : 'A token is compared with itself in the other text, or with the one that replaced it; the others are left out.';
   const heads =
     a.layer !== b.layer || a.head !== b.head
       ? `${capitalised(attentionOf(b))} of B less ${attentionOf(a)} of A.`
@@ -324,10 +328,11 @@ function factsOf({ changes, match: { rows }, rows: kept_ }) {
       ? []
       : [
           [
-            `Shared ${rows.isByWord ? 'words' : 'tokens'}`,
+            `Compared ${rows.isByWord ? 'words' : 'tokens'}`,
             `${kept_.length} of ${rows.a.length} and ${rows.b.length}`,
           ],
         ]),
+    ...(rows.nReplaced > 0 ? [['Replaced', counted(rows.nReplaced, 'token')]] : []),
   ];
 }
 

@@ -3,13 +3,14 @@
  */
 
 import { noticeOf } from '../../api/answers.js';
-import { percent, signed } from '../../words/numbers.js';
+import { percent, share, signed } from '../../words/numbers.js';
 import { range } from '../../trace/trace.js';
+import { placeInWords } from '../../trace/words.js';
 import { ATTENTIONS, isRating, choosePlace } from '../../trace/attention.js';
 import { differenceFigure, sideFigure } from './attention.js';
 import { controls } from './controls.js';
 import { cardsOf, partnerOf, partnersOf, picturesOf, rewardFigure, runFigure } from './models.js';
-import { headsFigure, mostChanged, partnersFigure, shownSides } from './heads.js';
+import { headsFigure, largestChange, mostChanged, partnersFigure, shownSides } from './heads.js';
 import { nextFigure } from './next_token.js';
 import { TO_EXPERIMENT, UNSCALED } from '../unscaled.js';
 import { asks, isMapped, nameOfB, otherOf, readSides, readWish } from './sides.js';
@@ -178,9 +179,26 @@ function ofHeads(trace, sides, state) {
     ...(isOff ? ['A head that is off still attends as before, but writes nothing.'] : []),
     ...(most
       ? [
-          `The attention that changed most is that of layer ${most.layer}, head ${most.head}: ${percent(most.moved, 0)} of it moved.`,
+          `The attention that changed most is that of layer ${most.layer}, head ${most.head}: ${percent(most.moved)} of it moved.`,
         ]
       : []),
+    ...largestInWords(sides),
+  ];
+}
+
+/** Return the cell that changed most of all heads, in words. @param {ReturnType<typeof shownSides>} sides @returns {string[]} */
+function largestInWords({ a, b }) {
+  const cell = largestChange({ a, b });
+  if (!cell || !a.place) return [];
+  const { rows, columns } = a.place;
+  /** @param {import('../../trace/attention.js').Side} side @param {[number, number]} pair */
+  const placed = (side, [inA, inB]) => {
+    const [ours, theirs] = [placeInWords(a.trace, side, inA), placeInWords(b.trace, side, inB)];
+    return ours === theirs ? ours : `${ours} (in B ${theirs})`;
+  };
+  const [from, to] = [placed(rows, cell.query), placed(columns, cell.key)];
+  return [
+    `The largest change is in layer ${cell.layer}, head ${cell.head}, from ${from} to ${to}: ${share(cell.before)} in A, ${share(cell.after)} in B.`,
   ];
 }
 

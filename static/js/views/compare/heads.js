@@ -220,6 +220,45 @@ export function mostChanged({ a, b }) {
     : null;
 }
 
+/** @typedef {{layer: number, head: number, query: [number, number], key: [number, number], before: number, after: number}} Change a cell, by its tokens in A and B */
+
+/**
+ * Return the cell whose weight changed most, of all heads.
+ * @param {{a: Side, b: Side}} sides of one model
+ * @returns {Change|null} null: there are no maps, or nothing changed
+ */
+export function largestChange({ a, b }) {
+  if (!isMapped(a) || !isMapped(b)) return null;
+  return memoOfCell([a.trace, b.trace, a.place.id], () => findLargest(a, b));
+}
+
+const memoOfCell = createMemo();
+
+/** @param {MappedSide} a @param {MappedSide} b */
+function findLargest(a, b) {
+  const [queries, keys] = [a.place.rows, a.place.columns].map(
+    (side) => alignTokens(a, b, side).pairs,
+  );
+  /** @type {Change|null} */
+  let largest = null;
+  let reach = ROUNDING;
+  for (const { site, layer } of weightsAt(a.place, a.trace)) {
+    const [inA, inB] = [a, b].map(({ trace }) => trace.tensors[site]);
+    for (let head = 0; head < inA.shape[0]; head += 1) {
+      const [left, right] = [inA, inB].map((array) => matrixAt(array, head));
+      for (const query of queries)
+        for (const key of keys) {
+          const before = left.data[query[0] * left.columns + key[0]];
+          const after = right.data[query[1] * right.columns + key[1]];
+          if (Math.abs(after - before) <= reach) continue;
+          reach = Math.abs(after - before);
+          largest = { layer, head, query, key, before, after };
+        }
+    }
+  }
+  return largest;
+}
+
 /**
  * Return true if the maps follow the head that changed most; heads of two models do not correspond.
  * @param {ViewState} state

@@ -1,9 +1,10 @@
 /**
  * The tokens of A with their counterparts in B, in the order of both; or the words, if two tokenizers
- * cut one text differently.
+ * cut one text differently. Of two texts, a token may be the counterpart of the one it replaced.
  */
 
 import { tokensOf } from '../../trace/attention.js';
+import { range } from '../../trace/trace.js';
 import { alone, merged, sharedLength, groupIntoWords } from '../../trace/words.js';
 
 /**
@@ -19,6 +20,7 @@ import { alone, merged, sharedLength, groupIntoWords } from '../../trace/words.j
  * @property {[number, number][]} pairs
  * @property {boolean} isByWord two tokenizers cut one text differently, so its words are compared
  * @property {boolean} isWhole every unit has a counterpart
+ * @property {number} nReplaced pairs of two different tokens
  */
 
 /**
@@ -35,6 +37,7 @@ export function alignTokens(a, b, side) {
     tokensB,
     isOtherModel ? spanOf : (/** @type {Token} */ { id }) => String(id),
     false,
+    !isOtherModel,
   );
   if (byToken.isWhole || !isOtherModel) return byToken;
   const [wordsA, wordsB] = [a, b].map(({ trace }) =>
@@ -48,11 +51,36 @@ export function alignTokens(a, b, side) {
  * @param {Unit[]} b
  * @param {(unit: Unit) => string} keyOf
  * @param {boolean} isByWord
+ * @param {boolean} [isReplacing] a token is compared with the one that it replaced
  * @returns {Match}
  */
-function matched(a, b, keyOf, isByWord) {
-  const pairs = commonPairs(a.map(keyOf), b.map(keyOf));
-  return { a, b, pairs, isByWord, isWhole: pairs.length === a.length && pairs.length === b.length };
+function matched(a, b, keyOf, isByWord, isReplacing = false) {
+  const [keysA, keysB] = [a.map(keyOf), b.map(keyOf)];
+  const common = commonPairs(keysA, keysB);
+  const pairs = isReplacing ? withReplaced(common, a.length, b.length) : common;
+  const isWhole = pairs.length === a.length && pairs.length === b.length;
+  const nReplaced = pairs.filter(([i, j]) => keysA[i] !== keysB[j]).length;
+  return { a, b, pairs, isByWord, isWhole, nReplaced };
+}
+
+/**
+ * Return the pairs with those that one text has in the other’s place: of texts of one length by
+ * position, else of equally many tokens between two pairs.
+ * @param {[number, number][]} pairs ascending
+ * @param {number} lengthA
+ * @param {number} lengthB
+ * @returns {[number, number][]}
+ */
+export function withReplaced(pairs, lengthA, lengthB) {
+  let [i, j] = [0, 0];
+  /** @param {number} count @returns {[number, number][]} */
+  const next = (count) => range(count).map((step) => [i + step, j + step]);
+  if (lengthA === lengthB) return next(lengthA);
+  return [...pairs, [lengthA, lengthB]].flatMap(([left, right]) => {
+    const between = left - i === right - j ? next(left - i) : [];
+    [i, j] = [left + 1, right + 1];
+    return left < lengthA ? [...between, [left, right]] : between;
+  });
 }
 
 /** Return the span of a token, independent of its tokenizer. @param {Token} token */

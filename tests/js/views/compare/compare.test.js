@@ -206,26 +206,65 @@ test('a pass without the division says what it shows, and leads to the experimen
   ok(!figures({}).next.actions);
 });
 
-test('the difference of two sentences covers only the tokens they share', () => {
-  const ran = { id: 8, text: ' ran', start: 2, end: 6, word: 1, is_special: false };
-  const tokens = TOKENS.map((token, index) => (index === 2 ? ran : token));
+const word = (id, text, start) => ({
+  id,
+  text,
+  start,
+  end: start + text.length,
+  word: 1,
+  is_special: false,
+});
+
+test('a replaced word is compared with the one in its place, and named by both', () => {
+  const tokens = TOKENS.map((token, index) => (index === 2 ? word(8, ' ran', 2) : token));
   const compare_text = 'it ran <b> it';
   const after = { trace: { ...traceB(), text: compare_text, tokens } };
   const state = { compare_with: 'text', compare_text, answers: { before: before(), after } };
   const { b, difference, next } = figures(state);
-  deepEqual(difference.grid.rowLabels, ['<s>', 'it', '<b>', 'it']);
-  equal(Object.fromEntries(difference.facts)['Shared tokens'], '4 of 5 and 5');
-  deepEqual(difference.grid.tokens(2, 0), { query: 3, key: 0 });
-  deepEqual(b.grid.tokens(2, 0), { query: undefined, key: 0 }, 'a token of B alone');
-  deepEqual(b.grid.tokens(3, 1), { query: 3, key: 1 });
+  deepEqual(difference.grid.rowLabels, ['<s>', 'it', 'saw/ran', '<b>', 'it']);
+  equal(Object.fromEntries(difference.facts).Replaced, '1 token');
+  deepEqual(difference.grid.tokens(2, 0), { query: 2, key: 0 });
+  deepEqual(b.grid.tokens(2, 0), { query: 2, key: 0 });
   ok(next.grid);
-  const chosen = (query) => {
-    const found = figures({ ...state, query });
-    return [found.a, found.b, found.difference].map(({ grid }) => grid.chosen?.row);
-  };
-  deepEqual(chosen(3), [3, 3, 2], 'the chosen query is outlined in all three');
-  deepEqual(chosen(2), [2, undefined, undefined]);
+  const chosen = figures({ ...state, query: 2 });
+  deepEqual(
+    [chosen.a, chosen.b, chosen.difference].map(({ grid }) => grid.chosen?.row),
+    [2, 2, 2],
+    'the chosen query is outlined in all three',
+  );
+});
+
+test('of texts of unequal length, a token without a counterpart is left out', () => {
+  const tokens = [TOKENS[0], TOKENS[1], TOKENS[3], TOKENS[4]];
+  const compare_text = 'it <b> it';
+  const weights = tensor(['head', 'query', 'key'], [2, 4, 4], () => 0.25);
+  const trace = traceB();
+  const tensors = { ...trace.tensors, [SITE]: weights, logits: logits(4, () => 0) };
+  const after = { trace: { ...trace, tensors, text: compare_text, tokens } };
+  const state = { compare_with: 'text', compare_text, answers: { before: before(), after } };
+  const { difference } = figures(state);
+  deepEqual(difference.grid.rowLabels, ['<s>', 'it', '<b>', 'it']);
+  equal(Object.fromEntries(difference.facts)['Compared tokens'], '4 of 5 and 4');
   match(plain(figures({ ...state, query: 2 }).next.notice), /“saw” has no counterpart in B/);
+});
+
+test('the sentence says the largest change of all heads, and where', () => {
+  const trace = traceA();
+  const [a, b] = [0.81, 0.61].map((weight) => {
+    const data = new Float32Array(2 * 5 * 5);
+    data[(5 + 4) * 5 + 2] = weight; // of head 1: row 4, column 2
+    return { ...trace.tensors, [SITE]: { ...trace.tensors[SITE], scale: 1, data } };
+  });
+  const tokens = TOKENS.map((token, index) => (index === 2 ? word(8, ' ran', 2) : token));
+  const compare_text = 'it ran <b> it';
+  const after = { trace: { ...trace, tensors: { ...b, logits: logits(5, () => 0) }, tokens } };
+  after.trace.text = compare_text;
+  const state = { compare_with: 'text', compare_text, answers: { before: before(), after } };
+  const { answer } = compare.wording({ ...trace, tensors: a }, stateOf(state));
+  match(
+    plain(answer.at(-1)),
+    /^The largest change is in layer 1, head 1, from “it” at 4 to “saw” \(in B “ran”\): 0\.810? in A, 0\.610? in B\.$/,
+  );
 });
 
 test('a second sentence is requested, and a rejected one shows its problem', () => {
@@ -384,7 +423,7 @@ test('the view leads with the change of the prediction and of the heads', () => 
   const { answer } = compare.wording(traceA(), stateOf({ compare_with: 'edit' }));
   match(plain(answer[0]), /has probability .* in A and .* in B/);
   match(answer[1], /still attends as before, but writes nothing/);
-  match(answer[2], /changed most is that of layer 1, head \d: \d+ % of it moved/);
+  match(answer[2], /changed most is that of layer 1, head \d: [\d.]+ % of it moved/);
   const other = compare.wording(
     traceA(),
     stateOf({ compare_with: 'model', compare_model: 'other' }),

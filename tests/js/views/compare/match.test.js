@@ -1,7 +1,7 @@
 import { deepEqual, equal } from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { commonPairs } from '../../../../static/js/views/compare/match.js';
+import { commonPairs, withReplaced } from '../../../../static/js/views/compare/match.js';
 
 const common = (a, b) =>
   commonPairs([...a], [...b])
@@ -33,4 +33,14 @@ test('the common subsequence has maximal length', () => {
     const [a, b] = [7, 8].map((length) => Array.from({ length }, letter).join(''));
     equal(commonPairs([...a], [...b]).length, longest(a, b), `${a} ${b}`);
   }
+});
+
+test('what was replaced has a counterpart', () => {
+  const pairs = (a, b) => withReplaced(commonPairs([...a], [...b]), a.length, b.length);
+  const told = (a, b) => pairs(a, b).map(([i, j]) => a[i] + b[j]);
+  deepEqual(told('abcd', 'abXd'), ['aa', 'bb', 'cX', 'dd'], 'by position');
+  deepEqual(told('abcd', 'bcda'), ['ab', 'bc', 'cd', 'da'], 'texts of one length always so');
+  deepEqual(told('abcd', 'aXcdYZ'), ['aa', 'bX', 'cc', 'dd'], 'what is added is left out');
+  deepEqual(told('abcde', 'aXYde'), ['aa', 'bX', 'cY', 'dd', 'ee']);
+  deepEqual(told('abcd', 'aXYcd'), ['aa', 'cc', 'dd'], 'one for two has none');
 });
