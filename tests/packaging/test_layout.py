@@ -82,8 +82,8 @@ MOST_LINES = {
     "model/analysis": 2_950,
     "model/attention": 1_800,
     "model/foreign": 7_750,
-    "static/js": 46_100,
-    "static/js/views": 19_800,
+    "static/js": 46_300,
+    "static/js/views": 19_850,
 }
 # The product runs without the lab: it imports nothing of it.
 LAB = "headlight.lab"

@@ -32,7 +32,7 @@ import { attentionOf, isMapped, isSamePlace, NO_ATTENTION } from './sides.js';
  * @import { MappedSide, Side } from './sides.js'
  */
 
-/** The least number of shared tokens for a difference map. */
+/** The least number of compared tokens for a difference map. */
 const LEAST_SHARED = 2;
 
 /**
@@ -233,7 +233,7 @@ function placed({ side, rows }, { a, b }, state) {
 const chosenIn = (row) => (row >= 0 ? { chosen: { row } } : {});
 
 /**
- * Draw the difference B − A over the shared tokens.
+ * Draw the difference B − A over the compared tokens.
  * @param {{a: Side, b: Side}} sides
  * @param {ViewState} state
  * @returns {Partial<Figure>}
