@@ -8,6 +8,7 @@ too many connections are the reverse proxy's (compose.yaml).
 
 import ctypes
 import errno
+import faulthandler
 import gc
 import ipaddress
 import logging
@@ -44,6 +45,12 @@ CLOSE = (b"connection", b"close")
 
 DRAIN_SECONDS = 0.2
 """How long an idle connection stays open after the server began to stop."""
+
+STOP_SECONDS, HELD_SECONDS = 4.0, 0.5
+"""After `shutdown_seconds` the process ends in so many more, by its own code or by the C library.
+
+Both together are less than the five seconds that the setting promises.
+"""
 
 SWITCH_SECONDS = 1e-3
 """How long one Python thread may hold the interpreter while others wait.
@@ -178,16 +185,28 @@ def serve(listener: socket.socket, host: str, settings: Settings) -> None:
             uvicorn.Server(config_of(application, settings)).run(sockets=[listener])
         if services.has_failed:
             raise EngineLost(services.why_not_ready)
-        if any(thread.daemon for thread in threading.enumerate()):
+        if threading.active_count() > 1:
             end_now()
 
 
-def end_now() -> None:
-    """End this process although a daemon thread runs, such as that of a load.
+def end_within(seconds: float) -> None:
+    """End this process in so many seconds, whatever runs in it then. Any thread may call it."""
+    end = threading.Timer(seconds, end_now)
+    end.daemon = True
+    end.start()
+    # The timer's thread asks for the interpreter, which a library's code may hold.
+    faulthandler.dump_traceback_later(seconds + HELD_SECONDS, exit=True)
 
-    Python would end the thread where it next asks for the interpreter, which may be in the middle
-    of a library's code: that aborts the process.
+
+def end_now() -> None:
+    """End this process, and leave the threads behind that still run, such as that of a load.
+
+    Python would wait for some, and end others where they next ask for the interpreter, which may be
+    in the middle of a library's code: that aborts the process.
     """
+    main = threading.main_thread()
+    if names := sorted({thread.name for thread in threading.enumerate() if thread is not main}):
+        logger.info("the process ends while threads run: %s", ", ".join(names))
     logging.shutdown()
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
@@ -210,7 +229,9 @@ def build(settings: Settings) -> FastAPI:
     finally:
         gc.freeze()
         gc.enable()
-    application.state.services.registry.is_alone = True
+    services = application.state.services
+    services.registry.is_alone = True
+    services.on_stop = partial(end_within, settings.shutdown_seconds + STOP_SECONDS)
     return application
 
 

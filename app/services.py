@@ -69,7 +69,7 @@ class Services:
     """Everything that one server holds; it has no sessions.
 
     `on_fatal` is called once the engine has failed for good; by default it ends the process, for
-    the container to restart.
+    the container to restart. `on_stop` is called when the server is asked to stop.
 
     Raises:
         ValueError: the device asked for does not exist.
@@ -84,6 +84,7 @@ class Services:
         self.settings = settings
         self.shared = shared
         self.on_fatal = on_fatal
+        self.on_stop: Callable[[], object] = lambda: None
         self.is_ready = False
         self.has_failed = False
         self.why_not_ready = "the default model is being loaded"
@@ -219,6 +220,7 @@ class Services:
         self.streams.stop()
         self.loads.stop()
         self.profiles.stop()
+        self.on_stop()
 
     def _warm_up(self) -> None:
         """Load the default model and trace once, so that no client waits for the slow first pass.

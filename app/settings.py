@@ -262,7 +262,8 @@ class Settings(BaseSettings):
     shutdown_seconds: int = _limit(
         5,
         "seconds",
-        "How long open responses may go on after the server begins to stop.",
+        "How long open responses may go on after the server begins to stop; five seconds later the "
+        "process has ended, whatever runs in it.",
         refusal="503 server-stopping",
         ge=0,
     )
