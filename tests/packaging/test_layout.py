@@ -82,7 +82,7 @@ MOST_LINES = {
     "model/analysis": 2_950,
     "model/attention": 1_800,
     "model/foreign": 7_750,
-    "static/js": 46_300,
+    "static/js": 46_700,
     "static/js/views": 19_850,
 }
 # The product runs without the lab: it imports nothing of it.

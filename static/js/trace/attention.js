@@ -371,21 +371,40 @@ const ROLES = {
   induction: 'repeats a phrase',
   previous: 'token before',
   next: 'token after',
-  same_token: 'same word',
-  punctuation: 'full stops',
+  punctuation: 'punctuation',
   current: 'itself',
-  positional: 'by distance',
   sink: 'rests',
 };
 
 /**
- * Return what a head is for, over many sentences, in a few words: its most telling label.
- * @param {Pick<LabelledHead, 'profile'>} head
- * @returns {string} empty if it has no label, or no profile
+ * The score from which a label stands on the map: most rows of unseen text then do what it says, as
+ * `tests/page/labels.py` measures.
  */
-export function describeRole({ profile }) {
-  const id = Object.keys(ROLES).find((role) => profile?.some((label) => label.id === role));
-  return id ? ROLES[id] : '';
+const DESERVED = 0.5;
+
+/**
+ * Return the label of a head that is told: the most telling one of those that most of its rows
+ * deserve, or else the one with the highest score.
+ * @param {Pick<LabelledHead, 'profile'>} head
+ * @returns {(Label & {score: number})|undefined}
+ */
+export function toldLabel({ profile }) {
+  const deserved = profile?.filter(({ score }) => score >= DESERVED);
+  return (
+    Object.keys(ROLES)
+      .map((role) => deserved?.find(({ id }) => id === role))
+      .find(Boolean) ?? profile?.[0]
+  );
+}
+
+/**
+ * Return what a head is for, over many sentences, in a few words.
+ * @param {Pick<LabelledHead, 'profile'>} head
+ * @returns {string} empty if it has no profile, or most of its rows do nothing of the kind
+ */
+export function describeRole(head) {
+  const label = toldLabel(head);
+  return label && label.score >= DESERVED ? (ROLES[label.id] ?? '') : '';
 }
 
 /**

@@ -5,14 +5,10 @@
  * still sum to 1.
  */
 
-import { tokensOf } from './attention.js';
-import { named, quoted, tokenLabels } from '../words/tokens.js';
+import { named, tokenLabels } from '../words/tokens.js';
 import { buildMatrix } from './trace.js';
 
-/**
- * @import { Side } from './attention.js'
- * @import { Matrix, Token, Trace } from './trace.js'
- */
+/** @import { Matrix, Token } from './trace.js' */
 
 /** @typedef {Token & {first: number, last: number}} Unit tokens `first` to `last`, read as one */
 
@@ -67,7 +63,12 @@ const UNSPACED = /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Laoo}\p{sc=K
  * @param {string} word
  */
 export function isReadInPieces(word) {
-  return NUMBER.test(word.trim()) || UNSPACED.test(word);
+  return NUMBER.test(word.trim()) || isUnspaced(word);
+}
+
+/** Return true if a script without spaces between words is in a text. @param {string} text */
+export function isUnspaced(text) {
+  return UNSPACED.test(text);
 }
 
 /**
@@ -155,23 +156,6 @@ export function unitLabels(units) {
  */
 export function namedUnit(units, index) {
   return named(units, index, firstOf);
-}
-
-/**
- * Return the place of a token in a sentence: the word that it ends, or the piece with its word.
- * @param {Trace} trace
- * @param {Side} side
- * @param {number} index of the token
- * @returns {string} `“cabinet”`, `“cabin” of “cabinet”`
- */
-export function placeInWords(trace, side, index) {
-  const tokens = tokensOf(trace, side);
-  const units = readableWords(tokens, (side === 'target' ? trace.target : trace.text) ?? '');
-  const at = findUnit(units, index);
-  if (at < 0 || units[at].first === units[at].last) return named(tokens, index);
-  return units[at].last === index
-    ? namedUnit(units, at)
-    : `${named(tokens, index)} of ${quoted(units[at])}`;
 }
 
 /** @param {Unit} unit @returns {number|number[]} the index of its token, or of each of them */

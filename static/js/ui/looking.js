@@ -3,19 +3,14 @@
  * sentences that follow from them. Pure: the stage draws it.
  */
 
-import {
-  labelledHeads,
-  choosePlace,
-  findPlaces,
-  predictingSide,
-  describeRole,
-} from '../trace/attention.js';
+import { choosePlace, predictingSide } from '../trace/attention.js';
 import { writeFinding } from '../rules/finding.js';
-import { headToOpen, explainRow } from '../rules/head_insight.js';
+import { headToOpen } from '../rules/head_insight.js';
+import { explainLabel } from '../rules/sentences/label.js';
+import { explainRow } from '../rules/sentences/row.js';
 import { isPredicting, predictionAsks } from '../rules/prediction.js';
 import { choosing, isQueryLookedAt, queryOf } from '../state/state.js';
 import { rowShift, rowShown } from '../state/written_rows.js';
-import { capitalised } from '../words/lists.js';
 
 /**
  * @import { Place } from '../trace/attention.js'
@@ -69,33 +64,24 @@ export function pageAsks(trace, { state, position }) {
 }
 
 /**
- * Return the finding of the open view: of a head, the sentence on its chosen row.
+ * Return the finding of the open view, and of a head its label over many sentences.
  * @param {Trace} trace
  * @param {Looked} state as it was chosen
  * @param {Pick<Look, 'state'|'place'>} look
+ * @returns {{said: string, label: string}}
  */
 export function insight(trace, state, { state: looked, place }) {
   const { view, where, layer, head } = state;
   const { attention_which: which = 'head', attention_what: what = 'weights' } = state;
   const said = writeFinding(trace, view, state);
   const isOfHead = place && which === 'head' && what === 'weights';
-  if (!isOfHead || layer === null || head === null) return said;
+  if (!isOfHead || layer === null || head === null) return { said, label: '' };
   const row = rowShown(trace, place, looked);
-  return [said, explainRow(trace, { where, layer, head }, row)].filter(Boolean).join(' ');
-}
-
-/**
- * Return the address of the chosen head, and what it is for.
- * @param {Trace} trace
- * @param {Pick<State, 'layer'|'head'>} state
- * @param {Place|null} place
- */
-export function addressOf(trace, { layer, head }, place) {
-  if (!place || layer === null || head === null) return '';
-  const where = findPlaces(trace).length > 1 ? `${place.name}, ` : '';
-  const labelled = labelledHeads(trace, place)[layer]?.heads[head];
-  const role = labelled ? describeRole(labelled) : '';
-  return capitalised(`${where}layer ${layer}, head ${head}${role && `: ${role}`}`);
+  const of = { where, layer, head };
+  return {
+    said: [said, explainRow(trace, of, row)].filter(Boolean).join(' '),
+    label: explainLabel(trace, of, row),
+  };
 }
 
 /**

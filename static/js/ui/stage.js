@@ -9,7 +9,7 @@ import { toggled } from '../trace/words.js';
 import { plotHeight, pageZoom, palette } from './dom.js';
 import { viewState, choosing, queryOf } from '../state/state.js';
 import { LONG_VIEW } from '../state/store.js';
-import { addressOf, hasNews, insight, lookAt, pageAsks, withPrevious } from './looking.js';
+import { hasNews, insight, lookAt, pageAsks, withPrevious } from './looking.js';
 import { createFinding } from './next_words.js';
 import { createSentence } from './sentence.js';
 import { createViewSection } from './view_section.js';
@@ -142,9 +142,9 @@ export class Stage {
     const side = grid?.sides?.rows ?? predictingSide(trace);
     sentence.choose(side, grid?.query === undefined ? queryOf(looked, trace, side) : grid.query);
     sentence.follow(grid?.parts ?? {});
-    const said = insight(trace, state, { state: looked, place });
+    const { said, label } = insight(trace, state, { state: looked, place });
     sentence.explain(said);
-    this.finding.explain(said, addressOf(trace, state, place));
+    this.finding.explain(said, label);
     this.#markSentence();
   }
 

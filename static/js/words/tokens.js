@@ -65,8 +65,8 @@ export function quoted(token) {
     : inQuotes(tokenName(token));
 }
 
-/** @param {string} name */
-function inQuotes(name) {
+/** Return a name in quotation marks that it does not turn right to left. @param {string} name */
+export function inQuotes(name) {
   return `“${ISOLATE[0]}${name}${ISOLATE[1]}”`;
 }
 

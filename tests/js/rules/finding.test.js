@@ -28,16 +28,17 @@ const next = (trace, chosen = CHOSEN) => plain(writeFinding(trace, 'next_token',
 
 test('the next token is told with its probability, without the space before it', () => {
   const said = next(expecting([' is', ' was', ' are'], [0.5, 0.2, 0.1]));
-  match(said, /^After “it” at 4, the model expects “is” \(50\.0 %\), then “was” \(20\.0 %\)\./);
-  match(said, /Verbs in the singular have 70\.0 % together, in the plural 10\.0 %\.$/);
+  match(
+    said,
+    /^After the second “it”, the model expects “is” \(50\.0 %\), then “was” \(20\.0 %\)\./,
+  );
+  match(said, /“is” and “was” have 70\.0 % together; “are” has 10\.0 %\.$/);
 });
 
-test('the number of verbs is told only where verbs are expected', () => {
-  ok(!next(expecting([' dog', ' is'], [0.9, 0.01])).includes('Verbs'));
-  match(
-    next(expecting([' were', ' is'], [0.6, 0.1])),
-    /in the plural have 60\.0 %.*singular 10\.0 %/,
-  );
+test('forms of “to be” are compared only where they are expected, as words', () => {
+  ok(!next(expecting([' dog', ' is'], [0.9, 0.01])).includes('“is” has'));
+  ok(!next(expecting(['is', ' dog'], [0.9, 0.01])).includes('“is” has'), 'the end of a word');
+  match(next(expecting([' were', ' is'], [0.6, 0.1])), /“were” has 60\.0 %; “is” has 10\.0 %\.$/);
 });
 
 test('a chosen token is the place that is told', () => {
@@ -69,7 +70,7 @@ function routed(experts) {
 test('the expert of the punctuation is told against what it takes of words', () => {
   equal(
     writeFinding(routed([3, 0, 3, 3, 2]), 'experts', { ...CHOSEN, layer: 1 }),
-    'In layer 1, expert 3 takes 2 of the 3 punctuation marks, and 1 of the 2 tokens of words.',
+    'In layer 1, expert 3 takes 2 of the 3 tokens of punctuation, and 1 of the 2 tokens of words.',
   );
 });
 
@@ -92,7 +93,7 @@ test('a reward is told whatever is open, with the token that changed it most', (
   };
   match(
     plain(writeFinding(trace, 'attention', CHOSEN)),
-    /^The reward of this text is 2\.00; “it” at 1 lowered it most \(−2\.00/,
+    /^The reward of this text is 2\.00; of its 5 tokens, the first “it” lowered it most, by 2\.00\./,
   );
   equal(writeFinding({ ...trace, analyses: {} }, 'attention', CHOSEN), '');
 });

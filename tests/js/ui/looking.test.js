@@ -3,14 +3,7 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { FRAME, headLabels, sampleTrace } from '../sample.js';
-import {
-  addressOf,
-  hasNews,
-  insight,
-  lookAt,
-  pageAsks,
-  withPrevious,
-} from '../../../static/js/ui/looking.js';
+import { hasNews, insight, lookAt, pageAsks, withPrevious } from '../../../static/js/ui/looking.js';
 
 const plain = sampleTrace();
 const labels = headLabels({
@@ -42,17 +35,18 @@ test('the prediction of the chosen position is asked for', () => {
 
 test('a sentence on the row of a head is added to the finding, of weights alone', () => {
   const look = lookAt(TRACE, { ...STATE, query: 2 }, 'head');
-  const said = insight(TRACE, STATE, look);
+  const { said } = insight(TRACE, STATE, look);
   const other = insight(TRACE, { ...STATE, attention_what: 'scores' }, look);
-  ok(said.length > other.length && said.startsWith(other));
-  equal(insight(TRACE, { ...STATE, head: null }, look), other);
+  ok(said.length > other.said.length && said.startsWith(other.said));
+  deepEqual(insight(TRACE, { ...STATE, head: null }, look), other);
+  equal(other.label, '');
 });
 
-test('a head has an address', () => {
-  const { place } = lookAt(TRACE, STATE, 'head');
-  match(addressOf(TRACE, STATE, place), /^Layer 0, head 0/);
-  equal(addressOf(TRACE, STATE, null), '');
-  equal(addressOf(TRACE, { layer: 0, head: null }, place), '');
+test('the label of a head is told with its row', () => {
+  const head_labels = { 'decoder.layers.0.self_attention': [{ previous: 0.8 }, {}] };
+  const trace = { ...TRACE, card: { ...TRACE.card, head_labels } };
+  const look = lookAt(trace, { ...STATE, query: 2 }, 'head');
+  match(insight(trace, STATE, look).label, /80 % .*token before; here, too/);
 });
 
 test('until an answer is here, the one before is shown', () => {

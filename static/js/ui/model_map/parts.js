@@ -23,6 +23,7 @@ import {
 } from '../../trace/attention.js';
 import { matrixAt } from '../../trace/trace.js';
 import { isMask } from '../../trace/words.js';
+import { placeInWords } from '../../trace/word_names.js';
 
 /**
  * @import { Card } from '../../trace/card.js'
@@ -171,7 +172,7 @@ export function readParts(card, trace, isOff = () => false, effects = null, quer
     tokens: ({ stack }) => {
       const side = stack === 'decoder' && hasTwoSides(trace) ? 'target' : 'source';
       const words = counted(tokensOf(trace, side).length, 'token');
-      return { level: null, words, label: words, note: String(tokensOf(trace, side).length) };
+      return { level: null, words, label: 'Tokens', note: String(tokensOf(trace, side).length) };
     },
     embedding: () => {
       const has = card.positional && card.positional !== 'none';
@@ -275,7 +276,7 @@ function readPrediction(trace, query) {
   if (!best) return { level: null, words: title, label: title, note: 'out' };
   const { after, probability } = best;
   const guess = `${quoted(best.token)} ${percent(probability, 0)}`;
-  const place = after && quoted(after);
+  const place = after === null ? '' : placeInWords(trace, predictingSide(trace), after);
   return {
     level: probability,
     words: `${place ? `after ${place}` : title.toLowerCase()}: ${guess}`,
@@ -334,7 +335,7 @@ function mediansIn(array) {
  * Return the likeliest token after the chosen one, or else after the last one or at the first mask.
  * @param {Trace} trace
  * @param {number} [query]
- * @returns {{text: string, token: Token, after: Token|null, probability: number}|null} `after`: the token, if it is not the last; null also at a mask
+ * @returns {{text: string, token: Token, after: number|null, probability: number}|null} `after`: its index, if it is not the last; null also at a mask
  */
 function likeliest(trace, query) {
   const prediction = trace.analyses.next_token;
@@ -351,7 +352,7 @@ function likeliest(trace, query) {
   return {
     text,
     probability,
-    after: isFilling(trace) || row === tokens.length - 1 ? null : tokens[row],
+    after: isFilling(trace) || row === tokens.length - 1 ? null : row,
     token: { id: -1, text, start: 0, end: 0, word: null, is_special: false },
   };
 }

@@ -4,7 +4,8 @@
  */
 
 import { guessesIn, guessInWords, marker, wordsFor, guessChart } from '../../plot/bars.js';
-import { filled, isMask, MASK, placeInWords } from '../../trace/words.js';
+import { filled, isMask, MASK } from '../../trace/words.js';
+import { placeInWords } from '../../trace/word_names.js';
 import { percent } from '../../words/numbers.js';
 import { asTyped, bytesInWords } from '../../words/tokens.js';
 import {

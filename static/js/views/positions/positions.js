@@ -332,8 +332,10 @@ function leastOf(cosines) {
  * @param {[number, number]} domain
  */
 function rangeInWords(cosines, [bottom, top]) {
-  const least = Math.floor(leastOf(cosines) * 100) / 100;
+  const least = leastOf(cosines);
   const values =
-    least === 1 ? 'All similarities are 1' : `The similarities range from ${tick(least)} to 1`;
+    tick(least) === '1'
+      ? 'All similarities are 1'
+      : `The similarities range from ${tick(least)} to 1`;
   return `${values}; the colours run from ${tick(bottom)} to ${tick(top)}.`;
 }

@@ -256,8 +256,8 @@ function lowering(trace, state, subject) {
     isChosen: head === state.head,
   }));
   const numbers = strips.flatMap(({ values }) => [...values]);
-  const least = outwards(Math.min(...numbers, 0));
-  const most = outwards(Math.max(...numbers, 0));
+  const ends = [Math.min(...numbers, 0), Math.max(...numbers, 0)];
+  const [least, most] = ends.map(outwards);
   const labels = numbersOf(tokens);
   return {
     title: 'Bias by distance',
@@ -265,7 +265,7 @@ function lowering(trace, state, subject) {
       subject.scheme === 'alibi'
         ? 'The number that each head adds to a score, by distance: a straight line; the steeper it is, the closer the head attends.'
         : 'The number that each head adds to a score, by the distance from the last token back to the key.',
-    summary: `Bias of ${strips.length} heads at distances from 0 to ${last}, from ${tick(least)} to ${tick(most)}.`,
+    summary: `Bias of ${strips.length} heads at distances from 0 to ${last}, from ${ends.map(tick).join(' to ')}.`,
     ...positionStrips(
       strips,
       {

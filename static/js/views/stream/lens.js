@@ -9,7 +9,7 @@ import { guessesIn, marker, guessInWords, wordsFor, guessChart } from '../../plo
 import { percent } from '../../words/numbers.js';
 import { shortened } from '../../words/text.js';
 import { bytesInWords, tokenName } from '../../words/tokens.js';
-import { placeInWords } from '../../trace/words.js';
+import { placeInWords } from '../../trace/word_names.js';
 import { range } from '../../trace/trace.js';
 import { predictingSide, tokensOf } from '../../trace/attention.js';
 import { chart } from '../../plot/chart.js';

@@ -72,7 +72,7 @@ test('the prediction read out is that of the chosen place', () => {
   );
   const analyses = { ...TRACE.analyses, next_token: { ...next, texts } };
   const read = readParts(CARD, { ...TRACE, analyses }, undefined, null, 1);
-  match(plain(read(anatomy.logits).label), /^After “it”: “ran” \d+ %$/);
+  match(plain(read(anatomy.logits).label), /^After the first “it”: “ran” \d+ %$/);
   const last = readParts(CARD, TRACE, undefined, null, 4);
   match(plain(last(anatomy.logits).label), /^Next token: “/);
   const rating = { ...CARD, analyses: ['reward'] };
@@ -109,7 +109,10 @@ test('a label is read out where the heads are labelled', () => {
   const card = { ...CARD, head_labels: profiles };
   const profiled = readParts(card, { ...labelled, card });
   match(profiled(layers[0].heads[0]).words, /previous token 0\.80* over many sentences, /);
-  equal(profiled(layers[0].heads[0]).note, describeRole({ profile: [{ id: 'previous' }] }));
+  equal(
+    profiled(layers[0].heads[0]).note,
+    describeRole({ profile: [{ id: 'previous', score: 0.8 }] }),
+  );
   ok(profiled(layers[0].heads[0]).note !== '' && profiled(layers[0].heads[1]).note === '');
 });
 

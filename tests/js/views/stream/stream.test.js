@@ -95,9 +95,9 @@ test('the chosen cell opens as bars, beside those of the last layer', () => {
   const [map, cell, last, ...others] = shown(sampleTrace(), 'lens', { stream_layer: 0, query: 1 });
   equal(others.length, 0);
   deepEqual(map.grid.chosen, { row: 0, column: 1 });
-  equal(plain(cell.title), 'After “it” at 1, read after layer 0');
+  equal(plain(cell.title), 'After the first “it”, read after layer 0');
   deepEqual(cell.grid.rowLabels, ['<i>&', 'bytes f0 9f', '</s>']);
-  equal(plain(last.title), 'After “it” at 1, read after layer 1 (the last)');
+  equal(plain(last.title), 'After the first “it”, read after layer 1 (the last)');
   equal(last.data[0].text[0], '80.0 %, came next');
   equal(shown(sampleTrace(), 'lens').length, 2, 'the last layer is not shown twice');
 });
