@@ -25,6 +25,7 @@ class TraceArguments(TypedDict, total=False):
     logit_difference: Mapping[str, Any] | None
     predictions: Mapping[str, Any] | None
     patching: Mapping[str, Any] | None
+    score_attribution: Mapping[str, Any] | None
     capture: Strings | None
     layers: Integers | None
     heads: Integers | None
@@ -43,6 +44,7 @@ class TracesArguments(TypedDict, total=False):
     logit_difference: Mapping[str, Any] | None
     predictions: Mapping[str, Any] | None
     patching: Mapping[str, Any] | None
+    score_attribution: Mapping[str, Any] | None
     capture: Strings | None
     layers: Integers | None
     heads: Integers | None

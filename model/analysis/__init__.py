@@ -11,6 +11,8 @@
     routing                   load, entropy and agreement of expert layers
     head_outputs              what each head adds to the residual stream
     logit_attribution         the share of each part in the difference of two logits
+    stream_parts              the parts of a stream, through a matrix that reads it
+    score_attribution         the parts that make a query look at a key
     reward                    the reward of a text, and the share of each token
     saliency                  the share of each token of the text in a logit difference
     edited_passes             passes over the text with one edit each

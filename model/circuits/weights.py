@@ -38,10 +38,15 @@ class NormParts:
 
 @dataclass(frozen=True)
 class InputMatrix:
-    """W_Q, W_K or W_V by head (head, d_model, d_head), and its bias (head, d_head) or None."""
+    """W_Q, W_K or W_V by head (head, d_model, d_head), and its bias (head, d_head) or None.
+
+    ``norm`` is that of the product, of each head or of all of them, with its scale by head (head,
+    d_head); calling this leaves it out.
+    """
 
     weight: Tensor
     bias: Tensor | None
+    norm: NormParts | None = None
 
     def __call__(
         self, x: Float[Tensor, "head *batch d_model"], heads: list[int]

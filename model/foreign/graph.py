@@ -24,7 +24,7 @@ def graph_weights(model: ForeignPasses) -> Weights:
     def inputs(site: str) -> InputMatrix | None:
         path, _, part = site.rpartition(".")
         matrix = named.matrices.get(f"{path}.W_{_LETTERS[part]}")
-        return None if matrix is None else input_matrix(matrix)
+        return None if matrix is None else input_matrix(matrix, norm_parts)
 
     def outputs(path: str) -> Tensor | None:
         try:

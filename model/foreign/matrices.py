@@ -6,14 +6,15 @@ are W_Q, W_K and W_V if the module multiplies by a matrix and is given the strea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
-from headlight.model.circuits.weights import InputMatrix
+from headlight.model.circuits.weights import InputMatrix, NormParts
 from headlight.model.foreign.attention_facts import same, tolerance_of
 from headlight.model.foreign.probe import Call
 from headlight.model.foreign.sites import Matrix, Named, Source, rows_of
@@ -88,10 +89,12 @@ def name_matrix(
     If a norm is between the projection and the queries, the matrix makes the norm's input.
     """
     is_rotated = source is not None and source.is_rotated
+    norms: list[tuple[nn.Module, Tensor]] = []
     while source is not None and _matrix_of(source.call.module) is None and source.call.inputs:
         call, given = source.call, source.call.inputs[0]
         if given.shape != call.outputs[0].shape:
             break
+        norms.append((call.module, source.columns))
         given = given.transpose(1, 2) if source.is_by_head else given
         given = given.flatten(2)[..., source.columns].transpose(1, 2)
         source = find_source(given, inside, call.start - 1, (1.0,))
@@ -117,7 +120,8 @@ def name_matrix(
     sharers = n_heads // len(source.columns)
     columns = source.columns.repeat_interleave(sharers, dim=0)
     factor = 1.0 if is_rotated else source.factor
-    named.matrices[name] = Matrix(source.call.module, columns, factor)
+    behind = tuple((norm, each.repeat_interleave(sharers, dim=0)) for norm, each in norms)
+    named.matrices[name] = Matrix(source.call.module, columns, factor, behind)
 
 
 def _factor(out: Tensor) -> float:
@@ -200,11 +204,24 @@ def _bias_of(matrix: Matrix) -> Tensor | None:
     return None if bias is None else bias.detach()[matrix.columns] * matrix.factor
 
 
-def input_matrix(matrix: Matrix) -> InputMatrix | None:
-    """Return W_Q, W_K or W_V by head, with its bias; None: its module has no matrix."""
-    weight = _matrix_of(matrix.module)
-    return (
-        None
-        if weight is None
-        else InputMatrix(_of_heads(matrix, weight.detach()), _bias_of(matrix))
-    )
+def input_matrix(
+    matrix: Matrix, norm_of: Callable[[nn.Module, int], NormParts | None]
+) -> InputMatrix | None:
+    """Return W_Q, W_K or W_V by head, with its bias and its norm; None: its module has no matrix.
+
+    Args:
+        matrix: its place.
+        norm_of: returns the formula of a norm of so many numbers.
+    """
+    if (weight := _matrix_of(matrix.module)) is None:
+        return None
+    norm = None
+    if len(matrix.norms) == 1:
+        module, columns = matrix.norms[0]
+        scale = getattr(module, "weight", None)
+        norm = None if scale is None or scale.ndim != 1 else norm_of(module, len(scale))
+        if norm is not None:
+            columns = columns.to(norm.scale.device) % len(norm.scale)
+            shift = None if norm.shift is None else norm.shift[columns]
+            norm = replace(norm, scale=norm.scale[columns], shift=shift)
+    return InputMatrix(_of_heads(matrix, weight.detach()), _bias_of(matrix), norm)

@@ -51,11 +51,15 @@ class Source:
 
 @dataclass
 class Matrix:
-    """The module of a projection, the chosen columns (head, d_head), and a factor of them."""
+    """The module of a projection, the chosen columns (head, d_head), and a factor of them.
+
+    ``norms`` are the modules behind it, the last first, each with the columns of its output.
+    """
 
     module: nn.Module
     columns: Tensor
     factor: float
+    norms: tuple[tuple[nn.Module, Tensor], ...] = ()
 
 
 @dataclass

@@ -76,10 +76,10 @@ JS_FOLDERS = ["words", "trace", "rules", "state", "api", "plot", "ui", "views"]
 
 # Lines of code a folder may have. A commit that raises a number says in its body why.
 MOST_LINES = {
-    "app": 22_700,
+    "app": 22_800,
     "lab": 14_600,
-    "model": 34_000,
-    "model/analysis": 2_950,
+    "model": 34_450,
+    "model/analysis": 3_800,
     "model/attention": 1_800,
     "model/foreign": 7_750,
     "static/js": 46_700,

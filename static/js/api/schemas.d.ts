@@ -780,6 +780,15 @@ export interface ScaleRequest {
   value: number | any[];
 }
 
+export interface ScoreAttributionRequest {
+  attention: string;
+  head: number;
+  query: number;
+  key: number;
+  rival?: number | null;
+  split?: string | null;
+}
+
 export interface SentenceAnswer {
   text: string;
   target: string;
@@ -969,6 +978,7 @@ export interface TraceRequest {
   logit_difference?: LogitDifferenceRequest | null;
   predictions?: PredictionsRequest | null;
   patching?: PatchingRequest | null;
+  score_attribution?: ScoreAttributionRequest | null;
   capture?: string[] | null;
   layers?: number[] | null;
   heads?: number[] | null;

@@ -29,6 +29,7 @@ WITHOUT = {
     },
 }
 TEXT, TARGET = "the cat sat on the cat", "a small light reads"
+NEEDS_OPTIONS = {"patching", "score_attribution"}
 METADATA_KEYS = {
     "next_token": ["texts"],
     "logit_lens": ["texts"],
@@ -42,7 +43,7 @@ METADATA_KEYS = {
 
 
 def by_one_text(model):
-    return [name for name in EVERY if name not in WITHOUT[model] | {"patching"}]
+    return [name for name in EVERY if name not in WITHOUT[model] | NEEDS_OPTIONS]
 
 
 def post(client, model, accept="application/json", **options):
@@ -264,7 +265,7 @@ def test_a_translation_of_nothing_is_analysed_but_not_aligned(client, problem, m
         post(client, "translator", analyses=["alignment"], **options), 422, "nothing-to-analyse"
     )
     assert body["detail"] == "alignment: the target has no words to align"
-    names = ("alignment", "reward", "quantization_sensitivity", "patching")
+    names = {"alignment", "reward", "quantization_sensitivity", *NEEDS_OPTIONS}
     possible = [name for name in EVERY if name not in names]
     body = post(client, "translator", analyses=possible, **options).json()
     assert body["target"] == ""
@@ -274,7 +275,8 @@ def test_a_translation_of_nothing_is_analysed_but_not_aligned(client, problem, m
 
 @pytest.mark.parametrize("text", ["[MASK]", "[MASK] [MASK][MASK]"])
 def test_a_text_of_only_masks_is_analysed(client, zoo, text):
-    names = [name for name in available(load(zoo / "filler").description) if name != "patching"]
+    offered = available(load(zoo / "filler").description)
+    names = [name for name in offered if name not in NEEDS_OPTIONS]
     body = post(client, "filler", text=text, analyses=names).json()
     assert set(body["analyses"]) == set(names)
     assert all(token["is_special"] for token in body["tokens"])

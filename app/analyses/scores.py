@@ -1,0 +1,199 @@
+"""Analyses of the scores of attention: the parts that make a query look at a key."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from headlight.analyses.analysis import Analysis, AnalysisOptions, Choices, Result
+from headlight.forms import Answer, ArraysAnswer, Number, TensorAnswer, option
+from headlight.model.trace import NamedArray, Trace
+
+if TYPE_CHECKING:
+    from headlight.model.analysis.stream_parts import Part
+    from headlight.model.description import Description
+    from headlight.model.served import Served
+
+MAX_PATH_CHARACTERS = 80
+
+
+class PartAnswer(Answer):
+    """A part of the stream that a query or a key is made of."""
+
+    name: str = Field(description="As in a circuit, `0.1` or `0.ff`, or the kind.")
+    kind: Literal["token", "position", "head", "network", "constant", "distance"]
+    layer: int | None
+    head: int | None
+    edge: str | None = Field(
+        description="The edge that an edit of the kind `cut` takes, so that this side reads no "
+        "more of the part; null: there is none."
+    )
+
+
+class ScoreAttributionAnswer(ArraysAnswer):
+    """The parts of a score difference, in units of the score; the scales of norms are frozen.
+
+    `query_read` and `key_read` (token), with `split`: the share of an earlier head by the tokens
+    that it read, at the query and at the key; that of the key before the rival's is subtracted.
+    """
+
+    attention: str
+    head: int
+    query: int
+    key: int
+    rival: int | None = Field(description="null: the mean of the visible keys.")
+    n_visible: int = Field(description="The keys that the query sees.")
+    weights: list[float] = Field(description="Of the key, and of the rival or the mean.")
+    score: float = Field(
+        description="The score of the key minus that of the rival, or than the mean; before a "
+        "softcap. It is the sum of the table and the remainder."
+    )
+    remainder: float = Field(description="Of rounding, and of what edits change behind the stream.")
+    query_parts: list[PartAnswer]
+    key_parts: list[PartAnswer]
+    notes: list[str] = Field(description="Sentences about this cell.")
+    query_side: TensorAnswer = Field(description="The share of each part of the query.")
+    key_side: TensorAnswer = Field(description="The share of each part of the keys.")
+    table: TensorAnswer = Field(description="By part of the query and part of the keys.")
+
+
+class ScoreAttribution(Analysis):
+    """The parts of the stream that make a query look at a key, on both sides."""
+
+    id = "score_attribution"
+    needs = ("*.layers.0.residual.before", "*_attention.context")
+    answer = ScoreAttributionAnswer
+    has_passes = True
+
+    class Options(AnalysisOptions):
+        """The cell of an attention whose score is split."""
+
+        attention: str = option(
+            max_length=MAX_PATH_CHARACTERS,
+            description="The path of the attention, `decoder.layers.1.self_attention`.",
+        )
+        head: Number = option(description="The head.")
+        query: Number = option(description="The position of the query, from 0.")
+        key: Number = option(description="The position of the key.")
+        rival: Number | None = option(
+            None,
+            description="The position of the key to compare with; if omitted, the mean of the "
+            "visible keys.",
+        )
+        split: str | None = option(
+            None,
+            max_length=MAX_PATH_CHARACTERS,
+            description="An earlier head, such as `0.1`, whose share is split by the tokens that "
+            "it read.",
+        )
+
+    def globs(self, description: Description, *, is_long: bool) -> tuple[str, ...]:
+        """Return one small site: the analysis reads the text again, up to the layer of the cell."""
+        return self.needs[:1]
+
+    def reason_against(self, description: Description) -> str | None:
+        """Return the reason why a model's stream is no sum of parts; None: it is one."""
+        from headlight.model.analysis.head_outputs import unknown_outputs
+
+        return description.omitted.get("sum") or unknown_outputs(description)
+
+    def compute(self, trace: Trace, model: Served, ask: Choices) -> Result:
+        from headlight.model.analysis.score_attribution import (
+            Cell,
+            read_by,
+            read_for,
+            score_parts,
+        )
+
+        asked = ask[self.Options]
+        cell = Cell(
+            path=asked.attention,
+            head=asked.head,
+            query=asked.query,
+            key=asked.key,
+            rival=asked.rival,
+        )
+        read = read_for(model, trace, cell.path, cell.query, ask.interventions)
+        made = score_parts(model, read, cell, is_edited=bool(ask.interventions))
+        arrays = {
+            "query_side": _array(made.query_side, "query_part"),
+            "key_side": _array(made.key_side, "key_part"),
+            "table": _array(made.table, "query_part", "key_part"),
+        }
+        if asked.split is not None:
+            split = read_by(model, read, cell, made, asked.split, ask.interventions)
+            arrays |= {f"{side}_read": _array(row, "token") for side, row in split.items()}
+        edges = _Edges(model, cell.path, cell.head)
+        metadata = {
+            "attention": cell.path,
+            "head": cell.head,
+            "query": cell.query,
+            "key": cell.key,
+            "rival": cell.rival,
+            "n_visible": made.n_visible,
+            "weights": list(made.weights),
+            "score": made.score,
+            "remainder": made.remainder,
+            "query_parts": [edges.told(part, "query") for part in made.query_parts],
+            "key_parts": [edges.told(part, "key") for part in made.key_parts],
+            "notes": [*_notes(read, cell, bool(ask.interventions)), *edges.notes],
+        }
+        return Result(arrays, metadata)
+
+
+def _array(numbers: Any, *axes: str) -> NamedArray:
+    return NamedArray(axes, np.ascontiguousarray(numbers, np.float32))
+
+
+class _Edges:
+    """The edges that lead from parts to the query and to the key of a head, as a cut names them."""
+
+    def __init__(self, model: Served, path: str, head: int) -> None:
+        from headlight.model.circuits.graph import NoGraph
+        from headlight.model.circuits.parts import parts_of
+
+        self.notes: list[str] = []
+        self.readers: dict[str, str] = {}
+        self.writers: frozenset[str] = frozenset()
+        try:
+            graph = parts_of(model).graph
+        except NoGraph as error:
+            self.notes.append(f"no edge can be cut: {error}")
+            return
+        self.writers = frozenset(writer.name for writer in graph.writers)
+        self.readers = {
+            reader.kind: reader.name
+            for reader in graph.readers
+            if reader.path == path and head in reader.heads
+        }
+
+    def told(self, part: Part, side: str) -> dict[str, Any]:
+        """Return a part as plain data."""
+        begin = part.name.partition("token")[0]
+        writer = f"{begin}tokens" if part.kind == "token" else part.name
+        is_edge = writer in self.writers and side in self.readers
+        return {
+            "name": part.name,
+            "kind": part.kind,
+            "layer": part.layer,
+            "head": part.head,
+            "edge": f"{writer}→{self.readers[side]}" if is_edge else None,
+        }
+
+
+def _notes(trace: Trace, cell: Any, is_edited: bool) -> list[str]:
+    """Return sentences about a cell that a reader may not expect."""
+    from headlight.model.sites import tokens_along
+
+    notes = []
+    n_keys = trace[f"{cell.path}.rows"].shape[-1]
+    n_queries = len(trace.tokens if trace.target_tokens is None else trace.target_tokens)
+    for axis, at, n in (("query", cell.query, n_queries), ("key", cell.key, n_keys)):
+        tokens = tokens_along(trace, cell.path, axis, n)
+        if at < len(tokens) and tokens[at].is_special and not tokens[at].is_typed:
+            notes.append(f"the {axis} at {at} is {tokens[at].text}, which is no word of the text")
+    if is_edited:
+        notes.append("the parts are those of the pass with its edits")
+    return notes
