@@ -23,6 +23,7 @@ from headlight.model.atlas.layout import AtlasError
 from headlight.model.atlas.ranges import Range, plan
 from headlight.model.atlas.shards import Settings, write, write_shard
 from headlight.model.atlas.summary import summarise
+from headlight.model.attention.terms import AttentionFacts
 from headlight.model.profiles.measure import (
     Sentences,
     finished_profile,
@@ -218,18 +219,7 @@ def _finish(
         "shards": keys,
         **counts,
         "edges": sum(n_edges.values()),
-        "attentions": {
-            path: {
-                "n_heads": of_path.n_heads,
-                "n_edges": n_edges[path],
-                "stack": (sight := Sight.of(of_path)).stack,
-                "is_causal": int(sight.is_causal),
-                "is_cross": int(sight.is_cross),
-                "window": sight.window or 0,
-                "chunk": sight.chunk or 0,
-            }
-            for path, of_path in facts.items()
-        },
+        "attentions": _attentions(facts, n_edges),
         "has_target": int(checkpoint.config.kind == "encoder-decoder"),
     }
     summary = summarise(layout.Atlas(out.resolve(), manifest))
@@ -237,6 +227,24 @@ def _finish(
     content = orjson.dumps(manifest, option=orjson.OPT_INDENT_2)
     write(out / layout.MANIFEST, lambda path: path.write_bytes(content))
     return manifest
+
+
+def _attentions(
+    facts: Mapping[str, AttentionFacts], n_edges: Mapping[str, int]
+) -> dict[str, dict[str, Any]]:
+    """Return what the manifest says of each attention."""
+    return {
+        path: {
+            "n_heads": of_path.n_heads,
+            "n_edges": n_edges[path],
+            "stack": (sight := Sight.of(of_path)).stack,
+            "is_causal": int(sight.is_causal),
+            "is_cross": int(sight.is_cross),
+            "window": sight.window or 0,
+            "chunk": sight.chunk or 0,
+        }
+        for path, of_path in facts.items()
+    }
 
 
 def _inputs(checkpoint: Served, sample: Iterable[tuple[Any, ...]]) -> list[ModelInput]:

@@ -408,20 +408,8 @@ def serve_module(
     for hook in named.hooks:  # the recorded tensors are not needed any more
         hook.call.inputs, hook.call.outputs = [], []
     named.attention_points = [(None, points) for _, points in named.attention_points]
-    features = result.features
-    if tokenizer is not None and tokenizer.mask_id is None:
-        features = features - {"fill"}
-    omitted = dict(result.omitted)
-    if tokenizer is not None and tokenizer.vocab_size > config.vocab_size:
-        omitted["tokenizer"] = (
-            f"it has {tokenizer.vocab_size:,} tokens, the model {config.vocab_size:,}: a text with "
-            "one of the others cannot be read"
-        )
-    if task == "seq2seq" and not decoding.start_ids:
-        features = features - {"translate"}
-        omitted["translate"] = "the folder names no token that a target begins with"
-    if decoding.note:
-        omitted["generation_config"] = decoding.note
+    lacking = _lacking(task, tokenizer, config, decoding)
+    has_no_mask = tokenizer is not None and tokenizer.mask_id is None
     description = Description(
         id=name,
         config=config,
@@ -432,12 +420,29 @@ def serve_module(
         attentions=named.facts,
         rotation=result.rotation,
         architecture=type(module).__name__,
-        features=frozenset(features),
-        omitted=omitted,
+        features=frozenset(result.features - lacking.keys() - ({"fill"} if has_no_mask else set())),
+        omitted=result.omitted | lacking,
         checks=result.measured,
         is_streamed=passes.is_streamed,
     )
     return ForeignModel(passes, description, tokenizer, result, decoding)
+
+
+def _lacking(
+    task: str, tokenizer: TextTokenizer | None, config: Any, decoding: Decoding
+) -> dict[str, str]:
+    """Return why the files of a model leave something out, by its name."""
+    lacking = {}
+    if tokenizer is not None and tokenizer.vocab_size > config.vocab_size:
+        lacking["tokenizer"] = (
+            f"it has {tokenizer.vocab_size:,} tokens, the model {config.vocab_size:,}: a text with "
+            "one of the others cannot be read"
+        )
+    if task == "seq2seq" and not decoding.start_ids:
+        lacking["translate"] = "the folder names no token that a target begins with"
+    if decoding.note:
+        lacking["generation_config"] = decoding.note
+    return lacking
 
 
 def _set_decoding(module: Any, task: str, name: str, decoding: Decoding | None) -> Decoding:

@@ -255,55 +255,15 @@ def _name_attention(named: Named, layer: NamedLayer, kind: str, attention: Atten
     n_heads = attention.weights.shape[1]
     if not _is_by_head(attention.context, n_heads, attention.weights.shape[2]):
         raise ValueError(f"the context of {attention.call.name} is not by head and token")
-    queries, keys, values = attention.queries, attention.keys, attention.values
-    n_groups = n_heads if keys is None else keys.shape[1]
-    d_value = attention.context.shape[-1]
-    inside = [call for call in layer.inner if call.is_within(attention.call)] or layer.inner
-    sources = {
-        name: find_source(tensor, inside, attention.time, named.rotary_factors)
-        for name, tensor in (("queries", queries), ("keys", keys), ("values", values))
-        if tensor is not None
-    }
-    is_rotary = any(source is not None and source.is_rotated for source in sources.values())
-    named.is_rotary |= is_rotary
-    made: dict[str, HookPoint | None] = dict.fromkeys(("queries", "keys", "values"))
-    for name, source in sources.items():
-        if is_rotary and source is not None and name != "values":
-            axis = "query" if name == "queries" else "key"
-            heads, width = (int(size) for size in source.columns.shape)
-            point = named.point(
-                f"{path}.{name}", f"batch head {axis} d_head", head=n_heads, d_head=width
-            )
-            whole = source.columns.repeat_interleave(n_heads // heads, dim=0)
-            place = source.call.places[0]
-            named.hooks.append(Hook(source.call, place, True, point, whole, source.is_by_head))
-    for letter, name in (("Q", "queries"), ("K", "keys"), ("V", "values")):
-        name_matrix(named, f"{path}.W_{letter}", n_heads, sources.get(name), inside)
-    n_queries, n_keys = attention.weights.shape[-2:]
-    for name, tensor, axis in (
-        ("queries", queries, "query"),
-        ("keys", keys, "key"),
-        ("values", values, "key"),
-    ):
-        n_tokens = n_queries if axis == "query" else n_keys
-        if name == "values" and kind in layer.repeated:
-            named.omitted[f"{path}.values"] = _REPEATED
-            continue
-        if tensor is None or not _is_by_head(tensor, n_heads, n_tokens):
-            named.omitted[f"{path}.{name}"] = "the model file computes them in another form"
-            continue
-        has_twin = is_rotary and name != "values"
-        site = f"{path}.rotated_{name}" if has_twin else f"{path}.{name}"
-        made[name] = named.point(
-            site, f"batch head {axis} d_head", head=n_heads, d_head=tensor.shape[-1]
-        )
+    n_groups = n_heads if attention.keys is None else attention.keys.shape[1]
+    made = _name_projections(named, layer, kind, attention)
     axes = "batch head query key"
     scores = named.point(f"{path}.scores", axes, head=n_heads)
     weights = named.point(f"{path}.weights", axes, head=n_heads)
     sink = None
     if attention.has_sink:
         sink = named.point(f"{path}.sink", "batch head query", head=n_heads)
-    context = HookPoint("batch head query d_head", head=n_heads, d_head=d_value)
+    context = HookPoint("batch head query d_head", head=n_heads, d_head=attention.context.shape[-1])
     if kind in layer.repeated:
         named.omitted[f"{path}.context"] = _REPEATED
     else:
@@ -313,9 +273,9 @@ def _name_attention(named: Named, layer: NamedLayer, kind: str, attention: Atten
         n_heads=n_heads,
         n_groups=n_groups,
         facts=facts,
-        queries=made["queries"],
-        keys=made["keys"],
-        values=made["values"],
+        queries=made.get("queries"),
+        keys=made.get("keys"),
+        values=made.get("values"),
         scores=scores,
         weights=weights,
         context=context,
@@ -329,6 +289,49 @@ def _name_attention(named: Named, layer: NamedLayer, kind: str, attention: Atten
         _name_output(named, layer, path, attention)
     if facts.has_bias and facts.scale is not None:
         points.bias = named.point(f"{path}.bias", axes, head=n_heads)
+
+
+def _name_projections(
+    named: Named, layer: NamedLayer, kind: str, attention: AttentionCall
+) -> dict[str, HookPoint]:
+    """Name queries, keys and values, before their rotation too, and what projects them."""
+    path = f"{layer.path}.{kind}"
+    _, n_heads, n_queries, n_keys = attention.weights.shape
+    projected = {
+        "queries": ("query", n_queries, attention.queries),
+        "keys": ("key", n_keys, attention.keys),
+        "values": ("key", n_keys, attention.values),
+    }
+    inside = [call for call in layer.inner if call.is_within(attention.call)] or layer.inner
+    sources = {
+        name: find_source(tensor, inside, attention.time, named.rotary_factors)
+        for name, (_, _, tensor) in projected.items()
+        if tensor is not None
+    }
+    is_rotary = any(source is not None and source.is_rotated for source in sources.values())
+    named.is_rotary |= is_rotary
+    for name, source in sources.items():
+        if is_rotary and source is not None and name != "values":
+            heads, width = (int(size) for size in source.columns.shape)
+            axes = f"batch head {projected[name][0]} d_head"
+            point = named.point(f"{path}.{name}", axes, head=n_heads, d_head=width)
+            whole = source.columns.repeat_interleave(n_heads // heads, dim=0)
+            place = source.call.places[0]
+            named.hooks.append(Hook(source.call, place, True, point, whole, source.is_by_head))
+    for letter, name in (("Q", "queries"), ("K", "keys"), ("V", "values")):
+        name_matrix(named, f"{path}.W_{letter}", n_heads, sources.get(name), inside)
+    made = {}
+    for name, (axis, n_tokens, tensor) in projected.items():
+        if name == "values" and kind in layer.repeated:
+            named.omitted[f"{path}.values"] = _REPEATED
+            continue
+        if tensor is None or not _is_by_head(tensor, n_heads, n_tokens):
+            named.omitted[f"{path}.{name}"] = "the model file computes them in another form"
+            continue
+        site = f"{path}.rotated_{name}" if is_rotary and name != "values" else f"{path}.{name}"
+        axes = f"batch head {axis} d_head"
+        made[name] = named.point(site, axes, head=n_heads, d_head=tensor.shape[-1])
+    return made
 
 
 def _is_by_head(tensor: Tensor, n_heads: int, n_tokens: int) -> bool:

@@ -85,6 +85,8 @@ MOST_LINES = {
     "static/js": 46_700,
     "static/js/views": 19_850,
 }
+MOST_OWN_LINES = 60
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 # The product runs without the lab: it imports nothing of it.
 LAB = "headlight.lab"
 MOST_AWKWARD_DOCSTRINGS = 0
@@ -176,6 +178,32 @@ def test_no_folder_outgrows_its_bound():
         for folder in MOST_LINES
     }
     assert {name: n for name, n in lines.items() if n > MOST_LINES[name]} == {}
+
+
+def own_lines(function, source):
+    """Count the lines of code of a body: without docstring, comments, and functions in it."""
+    first, *others = function.body
+    if ast.get_docstring(function) is not None:
+        first = others[0] if others else first
+    inside = {
+        line
+        for each in ast.walk(function)
+        if isinstance(each, FUNCTIONS) and each is not function
+        for line in range(each.lineno, each.end_lineno + 1)
+    }
+    lines = {*range(first.lineno, function.end_lineno + 1)} - inside
+    return sum(bool(text := source[line - 1].strip()) and text[0] != "#" for line in lines)
+
+
+def test_no_function_has_more_than_sixty_lines_of_its_own():
+    """`own-lines` of `tests/js/eslint.config.js` is this test for the page."""
+    sizes = {
+        f"{name}.{node.name}": own_lines(node, path.read_text().splitlines())
+        for name, path in MODULES.items()
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, FUNCTIONS)
+    }
+    assert {name: lines for name, lines in sizes.items() if lines > MOST_OWN_LINES} == {}
 
 
 def test_the_product_imports_nothing_of_the_lab():

@@ -42,9 +42,6 @@ const WIDEST = 760;
 export function guessChart(guesses, of, frame) {
   const { event, side, query, say, choose, table, sentence, cursor, hasOwn = false } = of;
   const { palette, width } = frame;
-  const marked = guesses.flatMap(({ modelProbability }, row) =>
-    modelProbability === undefined ? [] : [{ modelProbability, row }],
-  );
   const ends = guesses.map((guess) => ({
     value: Math.max(guess.probability, guess.modelProbability ?? 0),
     text: numberOf(guess),
@@ -54,6 +51,7 @@ export function guessChart(guesses, of, frame) {
     ends,
     { event, width },
   );
+  const lines = ownLines(guesses, ends, palette);
   /** @type {Meaning<{row: number, column: number}>} */
   const meaning = {
     value: ({ row, column }) =>
@@ -77,26 +75,9 @@ export function guessChart(guesses, of, frame) {
         bar(guesses, {
           length: ({ probability }) => probability,
           fill: ({ mark }) => (mark ? palette.key : css(sequential(palette.theme), 128)),
-          ...(marked.length === 0 && { text: numberOf }),
+          ...(lines.length === 1 && { text: numberOf }),
         }),
-        rule(marked, {
-          from: ({ modelProbability, row }) => ({ x: modelProbability, y: row - 0.3 }),
-          to: ({ modelProbability, row }) => ({ x: modelProbability, y: row + 0.3 }),
-          stroke: palette.ink,
-          width: 1.5,
-        }),
-        // Numbers keep clear of the lines.
-        ...(marked.length === 0
-          ? []
-          : [
-              text(guesses, {
-                x: (_, row) => ends[row].value,
-                y: (_, row) => row,
-                text: (guess) => `\u00a0${numberOf(guess)}`,
-                size: 12,
-                at: 'middle right',
-              }),
-            ]),
+        ...lines,
       ],
       size: { widest, row: ROW_HEIGHT },
       table: {
@@ -116,6 +97,37 @@ export function guessChart(guesses, of, frame) {
     },
     frame,
   );
+}
+
+/**
+ * Mark the model's own probabilities by lines, if there are any, with the numbers clear of them.
+ * @param {(Guess & {modelProbability?: number})[]} guesses
+ * @param {{value: number}[]} ends
+ * @param {Frame['palette']} palette
+ */
+function ownLines(guesses, ends, palette) {
+  const marked = guesses.flatMap(({ modelProbability }, row) =>
+    modelProbability === undefined ? [] : [{ modelProbability, row }],
+  );
+  return [
+    rule(marked, {
+      from: ({ modelProbability, row }) => ({ x: modelProbability, y: row - 0.3 }),
+      to: ({ modelProbability, row }) => ({ x: modelProbability, y: row + 0.3 }),
+      stroke: palette.ink,
+      width: 1.5,
+    }),
+    ...(marked.length === 0
+      ? []
+      : [
+          text(guesses, {
+            x: (_, row) => ends[row].value,
+            y: (_, row) => row,
+            text: (guess) => `\u00a0${numberOf(guess)}`,
+            size: 12,
+            at: 'middle right',
+          }),
+        ]),
+  ];
 }
 
 /** @param {{value: number}} end */

@@ -237,13 +237,10 @@ function weightsMap(result, size) {
 }
 
 /**
- * Return every table of numbers, in the order of the computation.
+ * Return what makes the tables of a result; of an array that it lacks there is none.
  * @param {Result} result
- * @returns {Table[]}
  */
-function tables({ arrays, values }) {
-  const keys = /** @type {string[]} */ (arrays.key.data);
-  const queries = /** @type {string[]} */ (arrays.query.data);
+function tableMakers({ arrays, values }) {
   /** @param {string} name @param {string} letter */
   const numbered = (name, letter) =>
     arrays[name].data[0].map(
@@ -283,12 +280,6 @@ function tables({ arrays, values }) {
   /** @param {string} name @param {string} words */
   const withOther = (name, words) =>
     has(name) ? { other: { words, values: rowsOf(arrays, name) } } : {};
-  const given = { isGiven: true };
-  const override = { isGiven: true, isOverride: true };
-  const dims = has('inputs') ? numbered('inputs', 'x') : [];
-  /** @param {string} name @param {string} title @param {string} note @param {string} letter */
-  const weights = (name, title, note, letter) =>
-    table(name, title, note, dims, has(name) ? numbered(name, letter) : [], given);
   /** @param {string} name @param {string} title @param {string[]} rows @param {string} matrix @param {string} symbol */
   const vectors = (name, title, rows, matrix, symbol) => {
     const isOverride = has('inputs') && has(matrix);
@@ -298,6 +289,25 @@ function tables({ arrays, values }) {
       isOverride,
     });
   };
+  return { numbered, has, table, vectors };
+}
+
+/**
+ * Return every table of numbers, in the order of the computation.
+ * @param {Result} result
+ * @returns {Table[]}
+ */
+function tables(result) {
+  const { arrays } = result;
+  const { numbered, has, table, vectors } = tableMakers(result);
+  const keys = /** @type {string[]} */ (arrays.key.data);
+  const queries = /** @type {string[]} */ (arrays.query.data);
+  const given = { isGiven: true };
+  const override = { isGiven: true, isOverride: true };
+  const dims = has('inputs') ? numbered('inputs', 'x') : [];
+  /** @param {string} name @param {string} title @param {string} note @param {string} letter */
+  const weights = (name, title, note, letter) =>
+    table(name, title, note, dims, has(name) ? numbered(name, letter) : [], given);
   return [
     ...table('inputs', 'X, the inputs', 'a vector for each token', keys, dims, given),
     ...weights('query_weights', 'W_Q', 'makes queries', 'q'),

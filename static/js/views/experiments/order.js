@@ -112,8 +112,13 @@ function clock(arrays, pair, size) {
       cos: cos * Math.cos(turn) - sin * Math.sin(turn),
     };
   };
-  const way = range(AROUND + 1).map((step) => point((angle * step) / AROUND));
-  const circle = range(AROUND + 1).map((step) => point((2 * Math.PI * step) / AROUND));
+  /** @param {string} name @param {number} whole @param {string} stroke @param {number} width */
+  const turned = (name, whole, stroke, width) => {
+    const way = range(AROUND + 1).map((step) => point((whole * step) / AROUND));
+    const values = way.map(({ cos }) => cos);
+    return { name, values, x: way.map(({ sin }) => sin), stroke, width, isQuiet: true };
+  };
+  const from = () => ({ x: 0, y: 0 });
   /** @param {string} name @param {number[]} pairOf */
   const hand = (name, [sin, cos]) => ({ name, sin, cos });
   const hands = [hand('pos', arrays.start.data[at]), hand('pos + k', arrays.end.data[at])];
@@ -128,22 +133,8 @@ function clock(arrays, pair, size) {
         marks: [
           line(
             [
-              {
-                name: 'circle',
-                values: circle.map(({ cos }) => cos),
-                x: circle.map(({ sin }) => sin),
-                stroke: palette.line,
-                width: 1,
-                isQuiet: true,
-              },
-              {
-                name: 'way',
-                values: way.map(({ cos }) => cos),
-                x: way.map(({ sin }) => sin),
-                stroke: warm(palette),
-                width: 3,
-                isQuiet: true,
-              },
+              turned('circle', 2 * Math.PI, palette.line, 1),
+              turned('way', angle, warm(palette), 3),
             ],
             {
               format: (value) => decimal(value, 3),
@@ -152,12 +143,12 @@ function clock(arrays, pair, size) {
             },
           ),
           rule(hands.slice(0, 1), {
-            from: () => ({ x: 0, y: 0 }),
+            from,
             to: ({ sin, cos }) => ({ x: sin, y: cos }),
             stroke: palette.ink,
           }),
           rule(hands.slice(1), {
-            from: () => ({ x: 0, y: 0 }),
+            from,
             to: ({ sin, cos }) => ({ x: sin, y: cos }),
             stroke: warm(palette),
             width: 4,

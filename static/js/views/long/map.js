@@ -59,6 +59,10 @@ export function mapFigure(subject) {
   const isWhole = writeRegion(region, sizeOf(trace, state)).length === 0;
   const isToOne = isExact && isWhole && state.range === 'one';
   const top = isToOne ? 1 : findCeiling(matrix.data, COLOURED);
+  const ramp = {
+    title: isExact ? 'attention weight' : `weight, ${resolution}`,
+    ...(!isToOne && { ticks: [0, top], write: atLeast }),
+  };
   const strips = stripsFor(subject);
   const meaning = meaningOf(subject, strips);
   /** @param {Cell} at */
@@ -69,8 +73,7 @@ export function mapFigure(subject) {
   const most = strongestIn(matrix);
   const picked = cellOf(state.long_cell ?? [], rows, columns);
   const place = placeInWords(region, texts);
-  const { down, across } = edgesOf(shown, trained);
-  const trainedLine = /** @type {const} */ ({ stroke: palette.beam, width: 1.5, dash: 'dash' });
+  const lines = trainedLines(shown, trained, palette.beam);
   const curves = state.answers?.rows?.trace;
   return {
     title: `${title}, ${resolution}`,
@@ -82,7 +85,7 @@ export function mapFigure(subject) {
       ...(picked ? [['Marked', told(picked)]] : []),
       ['Strongest', most[0] ? told(most[0]) : 'none'],
       ...structureFact(subject),
-      ...(down !== null || across !== null
+      ...(lines.length > 0
         ? [['Dashed line', `${grouped(trained)} tokens, the longest text seen in training`]]
         : []),
     ],
@@ -90,21 +93,7 @@ export function mapFigure(subject) {
       {
         x: band(labelsOf(columns, texts.columns), { title: 'key: attended to', ink: palette.key }),
         y: band(labelsOf(rows, texts.rows), { title: 'query: attends', ink: palette.query }),
-        marks: [
-          cell(matrix, {
-            ramp: {
-              title: isExact ? 'attention weight' : `weight, ${resolution}`,
-              domain: [0, top],
-              ...(!isToOne && {
-                ticks: [0, top],
-                write: (value) => (value === 0 ? '0' : `≥ ${amount(value, 2)}`),
-              }),
-            },
-            ...meaning,
-          }),
-          ...(down === null ? [] : [ruleAt(down, { of: 'y', ...trainedLine })]),
-          ...(across === null ? [] : [ruleAt(across, trainedLine)]),
-        ],
+        marks: [cell(matrix, { ramp: { ...ramp, domain: [0, top] }, ...meaning }), ...lines],
         panes: panes(panesOf(strips, state)),
         size: { isSquare: true },
         table: {
@@ -116,18 +105,40 @@ export function mapFigure(subject) {
           ofRows: columnsOf(strips),
         },
         sentence: { query: null, parts: partsOf(subject) },
-        cursor: {
-          chooseHint: `Enter ${isExact ? 'marks the cell, +' : 'or +'} zooms in on it, − out, 0 to the whole text, Shift and arrows move`,
-          note: `${isExact ? 'Click to mark a cell.' : 'Click to zoom in.'} ${isNarrow(state.width) ? 'Two fingers move and zoom.' : 'Drag to move; Ctrl and the wheel, or a pinch, zooms.'}`,
-          start: picked ?? most[0] ?? { row: 0, column: 0 },
-          picked,
-          move: movesOf(subject),
-          pan: panOf(subject, top),
-        },
+        cursor: cursorOf(subject, { isExact, top, picked, start: picked ?? most[0] }),
       },
       state,
     ),
   };
+}
+
+/**
+ * @param {Subject} subject
+ * @param {{isExact: boolean, top: number, picked: Cell|null, start?: Cell}} of
+ * @returns {Partial<CellCursor>}
+ */
+function cursorOf(subject, { isExact, top, picked, start = { row: 0, column: 0 } }) {
+  return {
+    chooseHint: `Enter ${isExact ? 'marks the cell, +' : 'or +'} zooms in on it, − out, 0 to the whole text, Shift and arrows move`,
+    note: `${isExact ? 'Click to mark a cell.' : 'Click to zoom in.'} ${isNarrow(subject.state.width) ? 'Two fingers move and zoom.' : 'Drag to move; Ctrl and the wheel, or a pinch, zooms.'}`,
+    start,
+    picked,
+    move: movesOf(subject),
+    pan: panOf(subject, top),
+  };
+}
+
+/** Write a number at the top of colours, which stands for all above it. @param {number} value */
+const atLeast = (value) => (value === 0 ? '0' : `≥ ${amount(value, 2)}`);
+
+/** Mark the longest text of training. @param {Shown} shown @param {number} trained @param {string} stroke */
+function trainedLines(shown, trained, stroke) {
+  const { down, across } = edgesOf(shown, trained);
+  const dashed = /** @type {const} */ ({ stroke, width: 1.5, dash: 'dash' });
+  return [
+    ...(down === null ? [] : [ruleAt(down, { of: 'y', ...dashed })]),
+    ...(across === null ? [] : [ruleAt(across, dashed)]),
+  ];
 }
 
 /** Return the structure of the head in the whole text, and its rank. @param {Subject} subject */

@@ -130,15 +130,10 @@ function subjectOf(trace, state, lens) {
 
 /** @param {Trace} trace @param {ViewState} state @param {ReturnType<typeof subjectOf>} subject */
 function mapFigure(trace, state, subject) {
-  const { side, tokens, placeAt, probabilities, textAt, markAt, words, query, layer } = subject;
+  const { side, tokens, probabilities, markAt, words, query, layer } = subject;
   const { rows, columns } = probabilities;
   const { palette } = state;
   const setting = settingFor(columns, rows, state.width);
-  /** @typedef {{row: number, column: number, value: number}} Cell */
-  /** @param {Cell} cell */
-  const guess = ({ row, column }) => `“${guessInWords(textAt(row, column))}”`;
-  /** @param {Cell} cell */
-  const say = ({ row, column }) => sentence(subject, row, column);
   const right = range(rows * columns)
     .map((at) => ({ row: Math.floor(at / columns), column: at % columns }))
     .filter(({ row, column }) => markAt(row, column).mark !== '')
@@ -152,24 +147,7 @@ function mapFigure(trace, state, subject) {
         x: band(range(setting.perLine).map(() => '')),
         y: band(setting.labels, { size: TYPE }),
         marks: [
-          cell(probabilities, {
-            ramp: { title: 'probability of the likeliest token', domain: [0, 1] },
-            place: setting.place,
-            gap: [2, 4],
-            isCut: true,
-            text: ({ row, column }) =>
-              bytesInWords(textAt(row, column)) ?? tokenName({ text: textAt(row, column) }),
-            format: (value) => percent(value),
-            written: (place) => `${guess(place)} ${percent(place.value)}`,
-            name: (place) =>
-              `${guess(place)} by layer ${place.row}, ${words.preposition.toLowerCase()} ${placeAt(place.column)}`,
-            say,
-            tokens: ({ column }) => ({ query: column }),
-            choose: ({ row, column }) => ({
-              ...choosing(trace, side, column),
-              stream_layer: row === rows - 1 ? null : row,
-            }),
-          }),
+          guessCells(trace, setting.place, subject),
           text(tokens, {
             x: (_, position) => setting.place(0, position).x,
             y: (_, position) => setting.place(0, position).y - 0.88,
@@ -208,6 +186,36 @@ function mapFigure(trace, state, subject) {
       state,
     ),
   };
+}
+
+/**
+ * Draw the likeliest token of each layer at each position.
+ * @param {Trace} trace
+ * @param {ReturnType<typeof settingFor>['place']} place
+ * @param {ReturnType<typeof subjectOf>} subject
+ */
+function guessCells(trace, place, subject) {
+  const { side, placeAt, probabilities, textAt, words } = subject;
+  /** @param {{row: number, column: number}} cell */
+  const guess = ({ row, column }) => `“${guessInWords(textAt(row, column))}”`;
+  return cell(probabilities, {
+    ramp: { title: 'probability of the likeliest token', domain: [0, 1] },
+    place,
+    gap: [2, 4],
+    isCut: true,
+    text: ({ row, column }) =>
+      bytesInWords(textAt(row, column)) ?? tokenName({ text: textAt(row, column) }),
+    format: (value) => percent(value),
+    written: (at) => `${guess(at)} ${percent(at.value)}`,
+    name: (at) =>
+      `${guess(at)} by layer ${at.row}, ${words.preposition.toLowerCase()} ${placeAt(at.column)}`,
+    say: ({ row, column }) => sentence(subject, row, column),
+    tokens: ({ column }) => ({ query: column }),
+    choose: ({ row, column }) => ({
+      ...choosing(trace, side, column),
+      stream_layer: row === probabilities.rows - 1 ? null : row,
+    }),
+  });
 }
 
 /** @param {ReturnType<typeof subjectOf>} subject @param {number} layer @param {number} position */
