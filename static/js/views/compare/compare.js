@@ -5,7 +5,7 @@
 import { noticeOf } from '../../api/answers.js';
 import { percent, share, signed } from '../../words/numbers.js';
 import { range } from '../../trace/trace.js';
-import { placeInWords } from '../../trace/words.js';
+import { tokenInWords } from '../../trace/word_names.js';
 import { ATTENTIONS, isRating, choosePlace } from '../../trace/attention.js';
 import { differenceFigure, sideFigure } from './attention.js';
 import { controls } from './controls.js';
@@ -193,7 +193,7 @@ function largestInWords({ a, b }) {
   const { rows, columns } = a.place;
   /** @param {import('../../trace/attention.js').Side} side @param {[number, number]} pair */
   const placed = (side, [inA, inB]) => {
-    const [ours, theirs] = [placeInWords(a.trace, side, inA), placeInWords(b.trace, side, inB)];
+    const [ours, theirs] = [tokenInWords(a.trace, side, inA), tokenInWords(b.trace, side, inB)];
     return ours === theirs ? ours : `${ours} (in B ${theirs})`;
   };
   const [from, to] = [placed(rows, cell.query), placed(columns, cell.key)];

@@ -263,7 +263,7 @@ test('the sentence says the largest change of all heads, and where', () => {
   const { answer } = compare.wording({ ...trace, tensors: a }, stateOf(state));
   match(
     plain(answer.at(-1)),
-    /^The largest change is in layer 1, head 1, from “it” at 4 to “saw” \(in B “ran”\): 0\.810? in A, 0\.610? in B\.$/,
+    /^The largest change is in layer 1, head 1, from the second “it” to “saw” \(in B “ran”\): 0\.810? in A, 0\.610? in B\.$/,
   );
 });
 
