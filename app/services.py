@@ -3,7 +3,7 @@
 import logging
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from importlib.metadata import version
 from typing import Annotated, TypeVar
@@ -65,6 +65,29 @@ def terminate() -> None:
     signal.raise_signal(signal.SIGTERM)
 
 
+def _desks(settings: Settings) -> Iterator[Desk]:
+    """Yield the desks for circuits, dropped files, other computations, and searches of atlases."""
+    for most, title, many, seconds, late in (
+        (
+            *(MAX_CIRCUITS, "too-many-circuits", "circuits are being looked for"),
+            *(settings.long_seconds, "the circuit took longer than {} s; send fewer pairs"),
+        ),
+        (
+            *(MAX_FILES, "too-many-files", "files of readers are being read"),
+            *(FILE_SECONDS, "the file was not read within {} s; send a shorter one"),
+        ),
+        (
+            *(MAX_COMPUTATIONS, "too-many-computations", "computations are waiting"),
+            *(settings.work_seconds, "it took longer than {} s; ask for less"),
+        ),
+        (
+            *(MAX_SEARCHES, "too-many-searches", "searches are running"),
+            *(settings.search_seconds, "the search took longer than {} s; name fewer heads"),
+        ),
+    ):
+        yield Desk(most, title, many, seconds, late.format(f"{seconds:g}"))
+
+
 class Services:
     """Everything that one server holds; it has no sessions.
 
@@ -115,35 +138,8 @@ class Services:
         self.links = Links(settings)
         self.chapters = Library(settings.chapters_dir)
         self.profiles = ProfileRuns(settings.profile_seconds, settings.device)
-        self.circuits = Desk(
-            MAX_CIRCUITS,
-            "too-many-circuits",
-            "circuits are being looked for",
-            settings.long_seconds,
-            f"the circuit took longer than {settings.long_seconds:g} s; send fewer pairs",
-        )
-        self.files = Desk(
-            MAX_FILES,
-            "too-many-files",
-            "files of readers are being read",
-            FILE_SECONDS,
-            f"the file was not read within {FILE_SECONDS:g} s; send a shorter one",
-        )
-        self.computations = Desk(
-            MAX_COMPUTATIONS,
-            "too-many-computations",
-            "computations are waiting",
-            settings.work_seconds,
-            f"it took longer than {settings.work_seconds:g} s; ask for less",
-        )
+        self.circuits, self.files, self.computations, self.searches = _desks(settings)
         self.atlases = Atlases(self.registry, settings.atlas_dir)
-        self.searches = Desk(
-            MAX_SEARCHES,
-            "too-many-searches",
-            "searches are running",
-            settings.search_seconds,
-            f"the search took longer than {settings.search_seconds:g} s; name fewer heads",
-        )
         self.loads = Loads(self.registry, settings.load_seconds)
         metrics = self.metrics
         metrics.watch(metrics.queue_length, lambda: self.engine.n_jobs)

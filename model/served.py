@@ -23,7 +23,7 @@ from headlight.model.interventions.intervention import Intervention
 from headlight.model.trace import NamedArray, Token
 
 if TYPE_CHECKING:
-    from headlight.model.circuits.weights import Weights
+    from headlight.model.weights import Weights
 
 PADDING_ID = 0
 
@@ -298,7 +298,7 @@ class Served(Protocol):
         """
 
     def graph_weights(self) -> Weights:
-        """Return the norms and matrices of the graph (`headlight.model.circuits.weights`)."""
+        """Return the norms and matrices of the graph (`headlight.model.weights`)."""
 
     def output_weights(self, path: str) -> NamedArray:
         """Return W_O of the attention at a path, by head: (head, d_head, d_model), float32.

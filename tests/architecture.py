@@ -38,8 +38,10 @@ def room_of(module):
     if house == "model":
         if len(rest) > 1:
             return rest[0]
-        rooms = {MODULES[name].parent for name in needed_modules(module)}
-        is_part = rooms <= {ROOT / "model", ROOT / "model" / "attention"}
+        is_part = all(
+            MODULES[name].parent == ROOT / "model" / "attention" or room_of(name) == "parts"
+            for name in needed_modules(module)
+        )
         return "parts" if is_part else "passes"
     return "lab/training" if house == "lab" and len(rest) == 1 else f"{house}/{rest[0]}"
 

@@ -300,6 +300,21 @@ def _refuse_foreign(file: _File, tokens: Iterable[Token], first: int) -> None:
                 raise file.fault(line, "a chapter has no pictures; its steps open the page")
 
 
+def _starts(file: _File, tokens: list[Any], lines: list[str], first: int) -> list[int]:
+    """Return the lines, counted from `first`, at which steps begin."""
+    headings = [token for token in tokens if token.type == "heading_open" and token.tag == "h2"]
+    starts = [token.map[0] for token in headings if token.map]
+    early = "\n".join(lines[first : first + starts[0]] if starts else lines[first:]).strip()
+    if early:
+        raise file.fault(first + 1, "text before the first step; a step begins with `## Name`")
+    if not starts:
+        raise file.fault(first, "the chapter has no step; a step begins with a line `## Name`")
+    if len(starts) > MAX_STEPS:
+        line = first + starts[MAX_STEPS] + 1
+        raise file.fault(line, f"a chapter has at most {MAX_STEPS} steps")
+    return starts
+
+
 def _steps(file: _File, lines: list[str], first: int) -> Iterable[Step]:
     """Yield the steps of the lines from `first` on.
 
@@ -311,16 +326,7 @@ def _steps(file: _File, lines: list[str], first: int) -> Iterable[Step]:
     reader = MarkdownIt("commonmark")
     tokens = reader.disable("inline").parse("\n".join(lines[first:]))
     reader.enable("inline")
-    headings = [token for token in tokens if token.type == "heading_open" and token.tag == "h2"]
-    starts = [token.map[0] for token in headings if token.map]
-    early = "\n".join(lines[first : first + starts[0]] if starts else lines[first:]).strip()
-    if early:
-        raise file.fault(first + 1, "text before the first step; a step begins with `## Name`")
-    if not starts:
-        raise file.fault(first, "the chapter has no step; a step begins with a line `## Name`")
-    if len(starts) > MAX_STEPS:
-        line = first + starts[MAX_STEPS] + 1
-        raise file.fault(line, f"a chapter has at most {MAX_STEPS} steps")
+    starts = _starts(file, tokens, lines, first)
     fences = [token for token in tokens if token.type == "fence" and token.info.strip() == FENCE]
     for start, stop in zip(starts, [*starts[1:], len(lines) - first], strict=True):
         check()

@@ -7,8 +7,8 @@ from typing import Any
 
 from headlight.analyses.registry import available
 from headlight.model.checkpoint.card import CLAIMS, ModelCard, aligner_of, measured_claim
+from headlight.model.checkpoint.profile import head_labels
 from headlight.model.description import Description
-from headlight.model.profiles.profile import head_labels
 from headlight.models.registry import ModelStatus
 from headlight.schemas.models import (
     AlignerAnswer,

@@ -29,6 +29,7 @@ from headlight.model.checkpoint.files import (
     require_file,
 )
 from headlight.model.checkpoint.loading import write_atomically
+from headlight.model.checkpoint.profile import read_profile
 from headlight.model.config import RoutedExperts
 from headlight.model.description import Description
 from headlight.model.foreign.folder import (
@@ -41,7 +42,6 @@ from headlight.model.foreign.folder import (
 )
 from headlight.model.foreign.passes import Facts
 from headlight.model.foreign.readme import readme_card
-from headlight.model.profiles.profile import read_profile
 from headlight.model.sites import Site
 from headlight.model.trace import AttentionFacts, Rotation
 

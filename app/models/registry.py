@@ -22,10 +22,10 @@ import torch
 from headlight.model.cancellation import Cancelled
 from headlight.model.checkpoint.files import CheckpointError
 from headlight.model.checkpoint.loading import describe, load
+from headlight.model.checkpoint.profile import HEADS, read_profile
 from headlight.model.description import Description
 from headlight.model.device import choose_device, choose_precision, is_out_of_memory
 from headlight.model.foreign.folder import is_foreign
-from headlight.model.profiles.profile import HEADS, read_profile
 from headlight.model.served import Served
 from headlight.models.memory import ModelMemory, NoRoom, budget_of, pass_bytes_of
 from headlight.problems import Problem, echo, service_unavailable

@@ -135,8 +135,8 @@ def _write_difference(
     """Write a model as its difference from another; card, heads and curves are copied."""
     from headlight.model.checkpoint.difference import Difference
     from headlight.model.checkpoint.loading import load_checkpoint, save
+    from headlight.model.checkpoint.profile import HEADS
     from headlight.model.checkpoint.run_curves import CURVES
-    from headlight.model.profiles.profile import HEADS
 
     other = load_checkpoint(folder_of(base))
     if other.tokenizer.to_json() != checkpoint.tokenizer.to_json():

@@ -8,7 +8,7 @@ from itertools import permutations, product
 from typing import Any
 
 from headlight.lab.training.agreement_text import test_nouns
-from headlight.model.profiles.controlled_sentences import NOUNS, PREPOSITIONS, Noun
+from headlight.model.controlled_sentences import NOUNS, PREPOSITIONS, Noun
 from headlight.model.served import Served
 from headlight.model.tokenizer import MASK
 

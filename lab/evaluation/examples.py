@@ -39,14 +39,14 @@ from headlight.lab.evaluation.word_alignment import Link, aligner, alignment_err
 from headlight.model.arithmetic import split
 from headlight.model.checkpoint.card import OF_WHAT_IS_RIGHT, Example
 from headlight.model.checkpoint.checkpoint import Checkpoint
-from headlight.model.corpus import TokenStream, read_documents
-from headlight.model.profiles.controlled_sentences import (
+from headlight.model.controlled_sentences import (
     NOUNS,
     ControlledSentence,
     antecedent_sentences,
     second_verb_sentences,
     subject_sentences,
 )
+from headlight.model.corpus import TokenStream, read_documents
 from headlight.model.profiles.digits import HEAD_PROBLEMS, ROLES, digit_weights
 from headlight.model.profiles.folder import ENGLISH_FRENCH
 from headlight.model.profiles.measure import controlled_weights, repetition_scores, sentences_of

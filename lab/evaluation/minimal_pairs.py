@@ -20,8 +20,8 @@ import torch
 from headlight.lab.training.batches import padded
 from headlight.lab.training.losses import token_losses
 from headlight.model.checkpoint.checkpoint import Checkpoint
+from headlight.model.controlled_sentences import MEN, NOUNS, PREPOSITIONS, WOMEN
 from headlight.model.corpus import read_members
-from headlight.model.profiles.controlled_sentences import MEN, NOUNS, PREPOSITIONS, WOMEN
 
 PAIRS_OF_PARADIGM = 50
 BATCH_ROWS = 64

@@ -17,7 +17,7 @@ somewhere in the files, half of the nouns are those that the files have in both 
 the prepositions are rarer or made: "by the gate of", "out of".
 
 Some nouns and prepositions never occur, so that the measurement shows what carries over: the words
-of `headlight.model.profiles.controlled_sentences`, and every noun of the lists that
+of `headlight.model.controlled_sentences`, and every noun of the lists that
 `is_for_test` selects by its checksum. Ten of those (*goose*, *boat*, *village* and others) are not
 in the lists, because ends or earlier templates have them.
 """

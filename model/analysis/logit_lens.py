@@ -7,22 +7,20 @@ https://www.lesswrong.com/posts/AcKRB8wDpdaN6v6ru/interpreting-gpt-the-logit-len
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import NDArray
 
-from headlight.model.analysis.layers import STACKS, layers_of, require_all_layers
+from headlight.model.analysis.layers import layers_of, require_all_layers
 from headlight.model.analysis.next_token import axes_of, following_ids, predictions
 from headlight.model.trace import NamedArray, Trace
 
 PART = "residual.after"
 CHUNK_ROWS = 512
 """The queries whose logits are held at one time."""
-
-PARAMETERS = ("*coder.norm.*", "*coder.embedding.vectors.weight")
 
 
 @runtime_checkable
@@ -112,52 +110,3 @@ def _predictions(
         name: arrays[0] if name == "chosen_ids" else np.concatenate(arrays)
         for name, arrays in by_name.items()
     }
-
-
-def norm_and_unembedding(parameters: Mapping[str, NamedArray], epsilon: float = 1e-5) -> Exits:
-    """Yield the exits of a model whose logits are its final norm's output times E.
-
-    Args:
-        parameters: ``{stack}.embedding.vectors.weight`` (vocab, d_model), the encoder's if the two
-            stacks share it; ``{stack}.norm.scale`` and ``.shift`` (d_model): both for LayerNorm,
-            only the scale for RMSNorm, neither for a post-norm model, which has no final norm.
-        epsilon: the norm's ε, added to the variance.
-
-    Returns:
-        The exits; they raise a KeyError if the parameters have no embedding.
-    """
-
-    def exits(
-        stack: str, streams: Iterable[Float[np.ndarray, "query d_model"]]
-    ) -> Iterator[Float[np.ndarray, "query vocab"]]:
-        vectors = _unembedding(parameters, stack)
-        for stream in streams:
-            x = _normalise(stream.astype(np.float64), parameters, stack, epsilon)
-            yield x.astype(np.float32) @ vectors.T
-
-    return exits
-
-
-def _unembedding(
-    parameters: Mapping[str, NamedArray], stack: str
-) -> Float[np.ndarray, "vocab d_model"]:
-    for owner in (stack, *STACKS):
-        if (name := f"{owner}.embedding.vectors.weight") in parameters:
-            # The product over the whole vocabulary is most of the work; float32 as in models.
-            return parameters[name].data.astype(np.float32)
-    raise KeyError(f"{stack}.embedding.vectors.weight is missing; the lens needs the unembedding")
-
-
-def _normalise(
-    stream: Float[np.ndarray, "query d_model"],
-    parameters: Mapping[str, NamedArray],
-    stack: str,
-    epsilon: float,
-) -> Float[np.ndarray, "query d_model"]:
-    scale, shift = (parameters.get(f"{stack}.norm.{name}") for name in ("scale", "shift"))
-    if scale is None:
-        return stream
-    centred = stream if shift is None else stream - stream.mean(axis=-1, keepdims=True)
-    size = np.sqrt(np.square(centred).mean(axis=-1, keepdims=True) + epsilon)
-    normalised: Float[np.ndarray, "query d_model"] = centred / size * scale.data
-    return normalised if shift is None else normalised + shift.data

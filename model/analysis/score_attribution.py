@@ -29,11 +29,11 @@ from headlight.model.analysis.stream_parts import (
     frozen,
     is_same,
 )
-from headlight.model.circuits.weights import InputMatrix, NormParts
 from headlight.model.interventions.intervention import Intervention
 from headlight.model.served import Served
 from headlight.model.trace import AttentionFacts, Trace
 from headlight.model.tracing import ModelInput, PassSpec, count_elements, run_batch
+from headlight.model.weights import InputMatrix, NormParts
 
 MAX_NUMBERS = 2**28
 """The most numbers that the pass of an attribution keeps: 1 GB."""

@@ -23,9 +23,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headlight.model.analysis.layers import ATTENTIONS
-from headlight.model.circuits.weights import NormParts, Weights
 from headlight.model.config import Architecture
 from headlight.model.trace import Trace
+from headlight.model.weights import NormParts, Weights
 
 Kind = Literal["token", "position", "head", "network", "constant", "distance"]
 FEED_FORWARDS = ("feed_forward", "experts")

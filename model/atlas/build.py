@@ -24,13 +24,13 @@ from headlight.model.atlas.ranges import Range, plan
 from headlight.model.atlas.shards import Settings, write, write_shard
 from headlight.model.atlas.summary import summarise
 from headlight.model.attention.terms import AttentionFacts
+from headlight.model.checkpoint.profile import to_json
 from headlight.model.profiles.measure import (
     Sentences,
     finished_profile,
     longest_sentence,
     no_sentence,
 )
-from headlight.model.profiles.profile import to_json
 from headlight.model.profiles.sums import HeadSums, Reader, Sight
 from headlight.model.served import Served
 from headlight.model.tracing import ModelInput, tokenize

@@ -1,7 +1,7 @@
 """The files of an atlas.
 
 - ``atlas.json``: what was read, with which settings, and the shards; it is written last.
-- ``heads.json``: the profile of every head (`headlight.model.profiles.profile`), over all text.
+- ``heads.json``: the profile of every head (`headlight.model.checkpoint.profile`), over all text.
 - ``summary.json``: of every head its commonest pairs, distances, tags and strongest sentences, for
   those who cannot read Parquet.
 - ``edges/ATTENTION/SHARD.parquet``: the weights, sorted by the word of the key.

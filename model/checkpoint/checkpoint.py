@@ -13,9 +13,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from headlight.model.analysis.logit_lens import PARAMETERS, norm_and_unembedding
 from headlight.model.attention.layer import MultiHeadAttention
-from headlight.model.circuits.weights import InputMatrix, NormParts, Weights
+from headlight.model.checkpoint.exits import PARAMETERS, norm_and_unembedding
 from headlight.model.config import TransformerConfig
 from headlight.model.description import Description
 from headlight.model.generation.sampling import TransformerWriter
@@ -36,6 +35,7 @@ from headlight.model.sites import layer_of
 from headlight.model.tokenizer import Tokenizer
 from headlight.model.trace import NamedArray
 from headlight.model.transformer import Transformer
+from headlight.model.weights import InputMatrix, NormParts, Weights
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -40,6 +40,7 @@ from headlight.model.checkpoint.files import (
     require_memory,
     unique_keys,
 )
+from headlight.model.checkpoint.profile import read_profile
 from headlight.model.checkpoint.run_curves import read_curves
 from headlight.model.checkpoint.shared_tokenizer import shared_tokenizer
 from headlight.model.config import TransformerConfig
@@ -48,7 +49,6 @@ from headlight.model.foreign import is_foreign, load_foreign
 from headlight.model.foreign.folder import Progress, no_progress
 from headlight.model.hooks import SkipInitialisation
 from headlight.model.positions import BASE, frequencies
-from headlight.model.profiles.profile import read_profile
 from headlight.model.quantization.affine import (
     Quantized,
     StoredQuantization,

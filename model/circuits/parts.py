@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 from headlight.model.circuits.graph import Graph, NoGraph, graph_of
-from headlight.model.circuits.weights import InputMatrix, NormParts, Weights
 from headlight.model.hooks import Edit
 from headlight.model.served import Served
+from headlight.model.weights import InputMatrix, NormParts, Weights
 
 TOLERANCE = 2e-5
 """The largest difference from the sum or formula, by the largest number; rounding makes 1e-6."""

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from headlight.model.arithmetic import Problem
 from headlight.model.circuits.pairs import Pair, UnfitPair
-from headlight.model.profiles.controlled_sentences import NOUNS, PREPOSITIONS
+from headlight.model.controlled_sentences import NOUNS, PREPOSITIONS
 from headlight.model.served import Served
 from headlight.model.tracing import EmptyText, TooManyTokens, read_tokens
 

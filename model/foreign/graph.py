@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from headlight.model.circuits.weights import InputMatrix, NormParts, Weights
 from headlight.model.foreign.matrices import input_matrix, output_weights
 from headlight.model.foreign.passes import ForeignPasses
+from headlight.model.weights import InputMatrix, NormParts, Weights
 
 _LETTERS = {"queries": "Q", "keys": "K", "values": "V"}
 _EPSILONS = ("eps", "variance_epsilon", "epsilon")

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from headlight.model.circuits.weights import InputMatrix, NormParts
 from headlight.model.foreign.attention_facts import same, tolerance_of
 from headlight.model.foreign.probe import Call
 from headlight.model.foreign.sites import Matrix, Named, Source, rows_of
 from headlight.model.served import Weight
+from headlight.model.weights import InputMatrix, NormParts
 
 if TYPE_CHECKING:
     from headlight.model.foreign.passes import ForeignPasses

@@ -19,7 +19,6 @@ from torch import Tensor
 from headlight.model import cancellation
 from headlight.model.checkpoint.card import ModelCard
 from headlight.model.checkpoint.files import CheckpointError
-from headlight.model.circuits.weights import Weights
 from headlight.model.config import RoutedExperts
 from headlight.model.description import NO_LIMIT, Description
 from headlight.model.foreign import attention as attention_file
@@ -62,6 +61,7 @@ from headlight.model.hooks import Edit, gradient_leaves
 from headlight.model.interventions.intervention import Intervention
 from headlight.model.served import LinearExit, TextTokenizer, Weight
 from headlight.model.trace import NamedArray
+from headlight.model.weights import Weights
 
 _READ, _BUILT = 0.6, 0.8
 """The shares of a load that are done when the weights are read, and the model is built."""

@@ -1,12 +1,10 @@
 """Profiles of a model's heads, measured over many sentences.
 
-    measure               measure a profile: the scores of each head, and what its ablation costs
-    sums                  the sums over sentences that scores are made of
-    ablation              by how much predictions get worse without a head
-    controlled_sentences  sentences from templates in which a word and its control are known
-    digits                the profile of a model that multiplies
-    profile               the shape of a profile, its labels and its file
-    folder                the profile of the model in a folder: measured and written
+    measure   measure a profile: the scores of each head, and what its ablation costs
+    sums      the sums over sentences that scores are made of
+    ablation  by how much predictions get worse without a head
+    digits    the profile of a model that multiplies
+    folder    the profile of the model in a folder: measured and written
 
-Read `measure`, which names the scores.
+Read `measure`, which names the scores. A profile's file is `headlight.model.checkpoint.profile`.
 """

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from headlight.model.arithmetic import Marking, Problem, split
 from headlight.model.checkpoint.checkpoint import Checkpoint
+from headlight.model.checkpoint.profile import labels_of
 from headlight.model.experiments.chains import solve
 from headlight.model.profiles.measure import profile_heads
-from headlight.model.profiles.profile import labels_of
 
 WEIGHTS = "decoder.layers.*.self_attention.weights"
 N_TOKENS = 40

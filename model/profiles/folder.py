@@ -13,10 +13,10 @@ from headlight.model.checkpoint.card import read_card, rounded, write_card
 from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.checkpoint.files import CARD
 from headlight.model.checkpoint.loading import load, write_atomically
+from headlight.model.checkpoint.profile import HEADS, head_labels, to_json
 from headlight.model.corpus import CorpusError, SentencePair, read_documents, read_pairs
 from headlight.model.profiles.digits import profile_digits
 from headlight.model.profiles.measure import profile_heads
-from headlight.model.profiles.profile import HEADS, head_labels, to_json
 from headlight.model.served import Served
 
 SENTENCES = Path(__file__).with_name("sentences")

@@ -28,14 +28,14 @@ import torch
 from jaxtyping import Float
 
 from headlight.model.analysis.layers import attentions_of
-from headlight.model.corpus import CorpusError, SentencePair, lines
-from headlight.model.profiles.ablation import ablation_costs, passes
-from headlight.model.profiles.controlled_sentences import (
+from headlight.model.checkpoint.profile import labels_of
+from headlight.model.controlled_sentences import (
     ControlledSentence,
     antecedent_sentences,
     subject_sentences,
 )
-from headlight.model.profiles.profile import labels_of
+from headlight.model.corpus import CorpusError, SentencePair, lines
+from headlight.model.profiles.ablation import ablation_costs, passes
 from headlight.model.profiles.sums import HeadSums, Reader
 from headlight.model.served import Served
 from headlight.model.trace import AttentionFacts, Token
@@ -67,7 +67,7 @@ def profile_heads(
         on_progress: called with the share of the passes that are done, in 0 … 1.
 
     Returns:
-        Plain data as `headlight.model.profiles.profile.SHAPE`, not rounded and without ``text``.
+        Plain data as `headlight.model.checkpoint.profile.SHAPE`, not rounded and without ``text``.
         ``cost`` is the rise in bits a byte when the head writes nothing: of the text that a decoder
         predicts; of the target, for an encoder–decoder; of one hidden word in each sentence, for an
         encoder. ``bits_per_byte`` is the same measure with all heads. ``entropy`` is in bits,

@@ -81,7 +81,7 @@ MOST_LINES = {
     "model": 34_450,
     "model/analysis": 3_800,
     "model/attention": 1_800,
-    "model/foreign": 7_750,
+    "model/foreign": 7_760,
     "static/js": 46_700,
     "static/js/views": 19_850,
 }

@@ -19,7 +19,7 @@ Text = Annotated[str, Field(min_length=1, max_length=MAX_TEXT)]
 class CutRequest(EditForm):
     """Cut edges: what reads a part reads zero in its place, or what it wrote in another text."""
 
-    asks = "headlight.model.interventions.cut:Cut"
+    asks = "headlight.model.circuits.cut:Cut"
     needs_model = True
     kind: Literal["cut"]
     edges: Annotated[list[Glob], Field(min_length=1, max_length=MAX_EDGES)] = Field(

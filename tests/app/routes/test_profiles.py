@@ -8,7 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from headlight.main import create_app
-from headlight.model.profiles.profile import HEADS, to_json
+from headlight.model.checkpoint.profile import HEADS, to_json
 from tests.app.reading import events_of
 from tests.model.profiles.test_profile import PROFILE
 

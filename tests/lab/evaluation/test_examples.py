@@ -9,10 +9,10 @@ from headlight.lab.evaluation import agreement, examples
 from headlight.lab.evaluation.agreement import agreement_figures
 from headlight.lab.evaluation.examples import MEASURES, holds, measure_examples
 from headlight.lab.evaluation.reasoning import digit_heads
+from headlight.model import controlled_sentences
 from headlight.model.arithmetic import split
 from headlight.model.checkpoint.card import Example
 from headlight.model.checkpoint.loading import ZOO, load
-from headlight.model.profiles import controlled_sentences
 from headlight.model.tracing import trace
 
 SUBJECT = Example(text="The boys near the tree were happy.", layer=3, head=3, claim="subject")

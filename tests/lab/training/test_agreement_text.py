@@ -7,7 +7,7 @@ import pytest
 
 from headlight.lab.evaluation.agreement import UNSEEN_ENDS, UNSEEN_PREPOSITIONS, unseen_items
 from headlight.lab.training import agreement_text as agreement
-from headlight.model.profiles.controlled_sentences import NOUNS
+from headlight.model.controlled_sentences import NOUNS
 
 COUNT = 4000
 BOOK = "The cat was in the hall. The dogs were fast asleep, and he was a boy.\n"

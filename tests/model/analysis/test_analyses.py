@@ -8,12 +8,13 @@ from headlight.model.analysis.attention_by_distance import attention_by_distance
 from headlight.model.analysis.head_labels import head_labels
 from headlight.model.analysis.head_outputs import head_norms, head_outputs, value_weighted
 from headlight.model.analysis.layers import visible_keys
-from headlight.model.analysis.logit_lens import logit_lens, norm_and_unembedding
+from headlight.model.analysis.logit_lens import logit_lens
 from headlight.model.analysis.next_token import next_token
 from headlight.model.analysis.residual_stream import residual_stream
 from headlight.model.analysis.rollout import rollout
 from headlight.model.analysis.routing import routing
 from headlight.model.attention.terms import Terms
+from headlight.model.checkpoint.exits import norm_and_unembedding
 
 SITES = {
     alignment: "cross_attention.weights",

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from headlight.model.analysis.logit_lens import logit_lens, norm_and_unembedding
+from headlight.model.analysis.logit_lens import logit_lens
 from headlight.model.analysis.next_token import next_token
+from headlight.model.checkpoint.exits import norm_and_unembedding
 
 SITE = "decoder.layers.{}.residual.after"
 VECTORS = {"decoder.embedding.vectors.weight": [[1.0, 0], [0, 1]]}

@@ -9,7 +9,7 @@ import torch
 import headlight
 from headlight.model.analysis.score_attribution import Cell, read_by, read_for, score_parts
 from headlight.model.checkpoint.loading import load
-from headlight.model.interventions.cut import Cut
+from headlight.model.circuits.cut import Cut
 from headlight.model.interventions.head_ablation import HeadAblation
 from headlight.model.tracing import trace
 

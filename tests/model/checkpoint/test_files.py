@@ -18,8 +18,8 @@ from headlight.model.checkpoint.files import (
     require_file,
     require_memory,
 )
+from headlight.model.checkpoint.profile import HEADS
 from headlight.model.checkpoint.run_curves import CURVES
-from headlight.model.profiles.profile import HEADS
 
 
 @pytest.fixture

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from headlight.model.circuits.cut import Cut
 from headlight.model.circuits.parts import parts_of
 from headlight.model.generation.sampling import Sampling, generate
 from headlight.model.interventions.corpus_edit import CorpusEdit
-from headlight.model.interventions.cut import Cut
 from headlight.model.interventions.intervention import ImpossibleIntervention
 from headlight.model.interventions.knock_out import KnockOut
 from headlight.model.interventions.site_edit import SiteEdit

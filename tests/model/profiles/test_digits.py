@@ -8,9 +8,9 @@ import torch
 from headlight.model.arithmetic import Problem, Split, mark
 from headlight.model.checkpoint.card import fits, rounded
 from headlight.model.checkpoint.loading import ZOO, load
+from headlight.model.checkpoint.profile import SHAPE
 from headlight.model.profiles import digits
 from headlight.model.profiles.digits import ROLES, digit_weights, profile_digits, readings
-from headlight.model.profiles.profile import SHAPE
 
 PROBLEM = Problem(47, 23)
 TEXT = "47*23=47*20+47*3=940+141=1081"

@@ -8,14 +8,14 @@ import torch
 
 from headlight.model.checkpoint.card import fits, rounded
 from headlight.model.checkpoint.loading import load
-from headlight.model.corpus import CorpusError, SentencePair
-from headlight.model.interventions.head_ablation import HeadAblation
-from headlight.model.profiles.controlled_sentences import (
+from headlight.model.checkpoint.profile import SHAPE
+from headlight.model.controlled_sentences import (
     antecedent_sentences,
     subject_sentences,
 )
+from headlight.model.corpus import CorpusError, SentencePair
+from headlight.model.interventions.head_ablation import HeadAblation
 from headlight.model.profiles.measure import profile_heads, sentences_of
-from headlight.model.profiles.profile import SHAPE
 from headlight.model.profiles.sums import Sight, Tokens, key_sets
 from headlight.model.trace import Token
 from headlight.model.tracing import trace

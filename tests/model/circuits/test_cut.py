@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from headlight.model.checkpoint.loading import load
+from headlight.model.circuits.cut import Cut
 from headlight.model.circuits.graph import UnknownEdge
 from headlight.model.circuits.pairs import Pair, PairPasses
 from headlight.model.generation.sampling import Sampling, generate
 from headlight.model.interventions.corpus_edit import CorpusEdit, profile_texts
-from headlight.model.interventions.cut import Cut
 from headlight.model.interventions.intervention import ImpossibleIntervention
 from headlight.model.interventions.knock_out import KnockOut
 from headlight.model.tracing import trace

@@ -6,7 +6,7 @@ import pytest
 
 from headlight.model.checkpoint.files import CheckpointError
 from headlight.model.checkpoint.loading import describe
-from headlight.model.profiles.profile import HEADS, labels_of, read_profile, to_json
+from headlight.model.checkpoint.profile import HEADS, labels_of, read_profile, to_json
 
 PROFILE = {
     "text": ["held out.txt"],
