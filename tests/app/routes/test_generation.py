@@ -433,3 +433,17 @@ def test_a_search_that_cannot_be_made_is_refused(client, problem, options, kind)
     assert answer.status_code == 422
     if kind != "validation":
         problem(answer, 422, kind)
+
+
+def test_special_tokens_can_be_left_out_of_the_text_that_is_written_on(client, tiny):
+    (_, start), *_ = events_of(post(client, n_tokens=1, special_tokens=False))
+    (_, whole), *_ = events_of(post(client, n_tokens=1))
+    assert not any(token["is_special"] for token in start["tokens"])
+    assert [token["is_special"] for token in whole["tokens"]].count(True) == 1
+
+
+def test_a_penalty_changes_what_a_beam_writes(client):
+    def written(**options):
+        return [token["id"] for token in read(client, n_tokens=12, beams=2, **options)[0]]
+
+    assert len(set(written(repetition_penalty=5.0))) > len(set(written()))

@@ -44,6 +44,8 @@ EMPTY = size_of(answer("a"))
 
 def test_an_answer_weighs_its_arrays_and_its_text():
     assert size_of(answer("a", numbers(100))) - size_of(answer("a", numbers(0))) == 400
+    analysed = [size_of(answer("a", analyses=[numbers(count)])) for count in (0, 100)]
+    assert analysed[1] - analysed[0] == 400
     assert size_of(answer("a", text="a" * 1000)) == EMPTY + 999
     assert size_of(answer("a", text="é" * 1000)) == EMPTY + 1999
 

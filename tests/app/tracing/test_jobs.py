@@ -17,6 +17,7 @@ from headlight.schemas.traces import TraceRequest
 from headlight.tracing.jobs import (
     MOST_MARKS,
     check_text,
+    check_texts,
     model_errors_as_problems,
     trace_id,
     trace_job,
@@ -149,6 +150,15 @@ def test_a_text_is_checked_before_anything_reads_it(text, kind):
     with pytest.raises(Problem) as caught:
         check_text(text, 2)
     assert (caught.value.status_code, caught.value.kind) == (422, kind)
+
+
+def test_the_texts_that_an_edit_reads_are_checked_as_well():
+    mean = {"kind": "corpus_mean", "site": "logits", "texts": ["ab", "abc"]}
+    request = TraceRequest(text="a", edits=[mean])
+    check_texts(request, 3)
+    with pytest.raises(Problem) as caught:
+        check_texts(request, 2)
+    assert caught.value.kind == "too-many-characters"
 
 
 def test_too_many_combining_marks_in_a_row_are_rejected():

@@ -13,8 +13,8 @@ from headlight.model.analysis import alignment, residual_stream, rollout
 from headlight.model.analysis.head_outputs import output_weights
 from headlight.model.checkpoint.loading import load
 from headlight.problems import Problem
-from headlight.schemas.traces import TraceAnswer
-from headlight.tracing.results import analyse, sites_of
+from headlight.schemas.traces import TraceAnswer, TraceRequest
+from headlight.tracing.results import analyse, n_predictions, sites_of
 from tests.app.reading import written_tokens
 
 EVERY = (*ANALYSES,)
@@ -438,3 +438,16 @@ def test_the_probability_of_each_token_that_follows_is_sent_if_it_is_asked_for(c
     expected = shares[np.arange(len(ids) - 1), ids[1:]]
     np.testing.assert_allclose(array(next_token["following"]), expected, atol=1e-6)
     assert "following" not in analyses_of(client, "tiny", "next_token")["next_token"]
+
+
+def test_the_numbers_of_predictions_are_counted(tiny):
+    model_input = tracing.tokenize(tiny, TEXT)
+
+    def counted(**predictions):
+        request = TraceRequest(text=TEXT, analyses=["next_token"], predictions=predictions)
+        return n_predictions(request, tiny.description, model_input)
+
+    n_rows = len(model_input.tokens)
+    assert counted(top=5) == n_rows * 3 * 5
+    assert counted(top=5, following=True) == n_rows * (3 * 5 + 1)
+    assert counted(top=5, tokens=[1, 2]) == n_rows * 3 * 7
