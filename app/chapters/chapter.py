@@ -25,12 +25,13 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 from urllib.parse import parse_qsl, urlencode
 
 import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
 
+from headlight.chapters.many import Many
 from headlight.chapters.outcomes import Opens, Outcome, Scalar, address_parts
 from headlight.chapters.rules import Rule
 from headlight.forms import Answer, Number, Request
@@ -72,7 +73,7 @@ class Source(Request):
 class Claim(Request):
     """A claim of a text, to be checked: a rule, and the result that it has to have."""
 
-    rule: Rule
+    rule: Annotated[Rule | Many, Field(discriminator="of")]
     says: Scalar | None = Field(None, description="The label or value that it gives.")
     above: float | None = None
     below: float | None = None
@@ -210,6 +211,9 @@ class FrontMatter(Request):
     order: float = Field(1000, description="Its place among the chapters.")
     sources: list[Source] = Field(default=[], max_length=30)
     next: str | None = Field(None, description="The id of the chapter to go on with.")
+    texts: dict[str, dict[str, Any]] = Field(
+        default={}, description="Sets of texts by name, for claims about a model."
+    )
 
 
 class Chapter(Answer):
@@ -221,6 +225,9 @@ class Chapter(Answer):
     order: float
     sources: list[Source]
     next: str | None
+    texts: dict[str, dict[str, Any]] = Field(
+        default={}, description="Sets of texts by name, for claims about a model."
+    )
     steps: list[Step]
 
     @property
@@ -481,7 +488,17 @@ def _located(node: yaml.Node | None, fault: Any) -> tuple[int, str]:
 _RULES, *_ = get_args(Rule)
 NAMES = sorted(
     name
-    for form in (FrontMatter, Source, Block, Question, Claim, Highlight, Opens, *get_args(_RULES))
+    for form in (
+        FrontMatter,
+        Source,
+        Block,
+        Question,
+        Claim,
+        Highlight,
+        Opens,
+        Many,
+        *get_args(_RULES),
+    )
     for name in form.model_fields
 )
 

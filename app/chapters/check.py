@@ -12,10 +12,12 @@ import numpy as np
 import orjson
 from pydantic import ValidationError
 
-from headlight.chapters.chapter import Chapter, Highlight, Question, Step
+from headlight.chapters.chapter import Chapter, Claim, Highlight, Question, Step
 from headlight.chapters.library import circle_in
+from headlight.chapters.many import Many, Passes
 from headlight.chapters.outcomes import Ask, Opens, Outcome, address_parts
 from headlight.model.experiments.experiment import TooCostly, collect
+from headlight.model.served import Served
 from headlight.models.registry import registry_of
 from headlight.problems import Problem, validation_message
 from headlight.schemas import JSON
@@ -78,9 +80,11 @@ class Checker:
         self.settings = settings
         self.registry = registry_of(settings)
         self._answers: dict[str, Mapping[str, Any]] = {}
+        self._passes = Passes(self._loaded)
 
     def check(self, chapter: Chapter, others: list[Chapter]) -> Iterator[Finding]:
         """Yield what each step gave; faults of the whole chapter are those of its first step."""
+        self._passes = Passes(self._loaded)  # of one chapter: logits of many texts are large
         for step in chapter.steps:
             finding = Finding(step)
             if step is chapter.steps[0]:
@@ -92,7 +96,7 @@ class Checker:
                 for fault in self._faults_of_opens(step, step.then):
                     finding.add(f"then: {fault}", step.question_line)
             if not finding.faults:
-                self._check_rules(finding)
+                self._check_rules(finding, chapter)
             yield finding
 
     def answer(self, ask: Ask) -> Mapping[str, Any]:
@@ -139,7 +143,18 @@ class Checker:
         answer = orjson.loads(encode(trace, ResponseFormat(media_type=JSON)))
         return answer
 
-    def _check_rules(self, finding: Finding) -> None:
+    def _loaded(self, model: str | None) -> Served:
+        try:
+            return self.registry.checkpoint(model)
+        except Problem as problem:
+            raise ValueError(problem.detail) from problem
+
+    def _claimed(self, claim: Claim, step: Step, chapter: Chapter) -> Outcome:
+        if isinstance(claim.rule, Many):
+            return claim.rule.within(chapter.texts).measured(step.opens, self._passes)
+        return self.outcome(claim.rule, step.opens)
+
+    def _check_rules(self, finding: Finding, chapter: Chapter) -> None:
         step, question = finding.step, finding.step.question
         try:
             if question is not None:
@@ -151,7 +166,7 @@ class Checker:
             finding.add(f"the question has no answer: {_sentence(error)}", step.question_line)
         for claim, line in zip(step.claims, step.claim_lines, strict=True):
             try:
-                said = claim.fault(self.outcome(claim.rule, step.opens))
+                said = claim.fault(self._claimed(claim, step, chapter))
             except ValueError as error:
                 said = f"a claim cannot be checked: {_sentence(error)}"
             if said:

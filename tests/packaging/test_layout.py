@@ -76,7 +76,7 @@ JS_FOLDERS = ["words", "trace", "rules", "state", "api", "plot", "ui", "views"]
 
 # Lines of code a folder may have. A commit that raises a number says in its body why.
 MOST_LINES = {
-    "app": 22_800,
+    "app": 23_150,
     "lab": 14_600,
     "model": 34_450,
     "model/analysis": 3_800,

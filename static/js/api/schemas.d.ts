@@ -187,6 +187,7 @@ export interface Chapter {
   order: number;
   sources: Source[];
   next: string | null;
+  texts: Record<string, Record<string, any>>;
   steps: Step[];
 }
 
@@ -260,7 +261,7 @@ export interface CircuitSettings {
 }
 
 export interface Claim {
-  rule: Weight | StrongestKey | StrongestHead | StrongestCell | StrongestExpert | NextToken | Probability | OfExperiment | Compare;
+  rule: Weight | StrongestKey | StrongestHead | StrongestCell | StrongestExpert | NextToken | Probability | OfExperiment | Compare | Many;
   says: string | number | null;
   above: number | null;
   below: number | null;
@@ -486,6 +487,26 @@ export interface LogitDifferenceRequest {
   position?: number | null;
   token?: number | string | null;
   against?: number | string | null;
+}
+
+export interface Many {
+  of: 'many';
+  number: string;
+  texts: string | null;
+  text: string;
+  next: string;
+  than: string;
+  words: Record<string, string | string[]>;
+  rows: 'problems' | 'sentences' | null;
+  n_texts: number;
+  model: string | null;
+  off: Record<string, any>[];
+  bits: number | null;
+  layer: number | null;
+  expert: number | null;
+  head: number | null;
+  query: number | string | null;
+  key: number | string | null;
 }
 
 export interface MeanRequest {
