@@ -1,6 +1,8 @@
-import { equal } from 'node:assert/strict';
+import { deepEqual, equal } from 'node:assert/strict';
 import { test } from 'node:test';
+import '../browser.js';
 import {
+  formulaLines,
   name,
   number,
   op,
@@ -35,4 +37,13 @@ test('the powers of a text are read out', () => {
     'e to the power of minus 0.5 / 2, e to the power of 3',
   );
   equal(spokenPowers('√2: 0.667.'), '√2: 0.667.');
+});
+
+test('a formula is drawn as MathML, with words for who does not see it', () => {
+  const [line] = formulaLines([row(name('q'), '·', name('k', 'query'))]);
+  equal(line.className, 'formula');
+  const [math] = line.children;
+  deepEqual([math.tagName.toLowerCase(), math.getAttribute('display')], ['math', 'block']);
+  equal(math.getAttribute('aria-label'), 'q times k');
+  equal(math.textContent, 'q·k');
 });
