@@ -6,7 +6,7 @@
 
 import { hasTwoSides, tokensOf } from '../trace/attention.js';
 import { readDirection, visible } from '../words/text.js';
-import { asTyped, writeByteRange } from '../words/tokens.js';
+import { asTyped, withDigits, writeByteRange } from '../words/tokens.js';
 import { css, diverging, inkOn, computeLevel, sequential } from '../plot/colour.js';
 import { findHighlight } from '../plot/grid.js';
 import { createBlocks } from './chip_blocks.js';
@@ -387,9 +387,9 @@ function chip(token, index) {
   return node;
 }
 
-/** Write a byte as its two digits, since its character is next to it. @param {Token} token */
+/** @param {Token} token */
 function textOf({ text, part }) {
-  return visible(part ? text.replace(/\\x/g, '') : asTyped(text));
+  return visible(part ? withDigits(text) : asTyped(text));
 }
 
 /** Split a text so that symbols for invisible characters can be paler. @param {string} text */

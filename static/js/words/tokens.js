@@ -98,6 +98,16 @@ function aroundBytes(text) {
 }
 
 /**
+ * Write bytes as their digits, apart from letters next to them: `·f09f`, `の+e9`.
+ * @param {string} text of a token with bytes
+ */
+export function withDigits(text) {
+  const [before, after] = aroundBytes(text);
+  const bytes = text.slice(before.length, text.length - after.length).replace(/\\x/g, '');
+  return `${asTyped(before)}${before.trim() && '+'}${bytes}${after && '+'}${asTyped(after)}`;
+}
+
+/**
  * The place of a token among the bytes of a character.
  * @typedef {Object} Part
  * @property {string} whole the character

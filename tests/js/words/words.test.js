@@ -9,6 +9,7 @@ import {
 } from '../../../static/js/words/text.js';
 import {
   bytesInWords,
+  withDigits,
   writeByteRange,
   tokenName,
   splitCharacters,
@@ -118,6 +119,8 @@ test('a token of a letter and a byte has both in its name', () => {
   deepEqual([part.whole, rest.whole, writeByteRange(rest)], ['鍍', '鍍', 'bytes 2–3 of 3']);
   equal(tokenName({ ...first, part }), 'の鍍 1/3');
   equal(bytesInWords(' の\\xe9'), 'の + byte e9');
+  equal(withDigits(' の\\xe9'), ' の+e9');
+  equal(withDigits(' \\xf0\\x9f'), ' f09f');
   equal(bytesInWords(' \\xf0\\x9f'), 'bytes f0 9f');
 });
 
