@@ -7,8 +7,8 @@ head = context·W_O                      added to the stream by a head
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import torch
 from jaxtyping import Float
@@ -65,8 +65,10 @@ class Weights:
     """The weights that a graph needs: norms by site, inputs by site, W_O by attention.
 
     ``norms`` are functions of a site, as a foreign model's are looked for when they are needed.
+    ``carries`` are the factors (d_model) of the stream before the part at a path writes, if any.
     """
 
     norm: Callable[[str], NormParts | None]
     inputs: Callable[[str], InputMatrix | None]
     outputs: Callable[[str], Tensor | None]
+    carries: Mapping[str, Tensor] = field(default_factory=dict)

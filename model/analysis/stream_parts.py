@@ -133,7 +133,8 @@ class StreamReader:
         """
         constant = torch.zeros(len(self.at), matrix.shape[-1], dtype=torch.float64)
         for step in reversed(steps_to(list(self.trace), self.site)):
-            written = self.wide(step.end) - self.wide(step.begin)
+            begin, carry = self.wide(step.begin), self._carry_of(step)
+            written = self.wide(step.end) - (begin if carry is None else begin * carry)
             if self.config.norm_place == "post":
                 written, through, shift = self._through_norm(step, matrix, factor)
                 constant += shift
@@ -152,7 +153,14 @@ class StreamReader:
                     [self._network(step)],
                     ((written @ matrix) * factor[:, None])[None],
                 )
+            if carry is not None:
+                matrix = carry[:, None] * matrix
         yield from self._embedding(matrix, factor, constant)
+
+    def _carry_of(self, step: _Step) -> Float[Tensor, " d_model"] | None:
+        """Return the factors by which a step multiplies the stream; None: 1."""
+        carry = self.weights.carries.get(step.network or step.attentions[0])
+        return None if carry is None else carry.double().cpu()
 
     def _network(self, step: _Step) -> Part:
         return Part(

@@ -32,7 +32,10 @@ def graph_weights(model: ForeignPasses) -> Weights:
         except KeyError:
             return None
 
-    return Weights(norm, inputs, outputs)
+    carries = {
+        path: step.carry for step in named.steps if step.carry is not None for path in step.paths
+    }
+    return Weights(norm, inputs, outputs, carries)
 
 
 def _norm_module(model: ForeignPasses, site: str) -> nn.Module | None:
