@@ -27,12 +27,13 @@ from headlight.commands import (
     site,
     study,
     trace,
+    why,
 )
 from headlight.commands.parsing import Commands, option
 
 GROUP = "headlight.commands"
 MODULES = (
-    *(serve, trace, generate, experiment, circuit, study, profile, atlas, chapter, site),
+    *(serve, trace, why, generate, experiment, circuit, study, profile, atlas, chapter, site),
     *(add, listings, cluster),
 )
 

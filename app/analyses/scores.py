@@ -2,21 +2,119 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from pydantic import Field
 
 from headlight.analyses.analysis import Analysis, AnalysisOptions, Choices, Result
+from headlight.analyses.differences import (
+    DifferenceAnswer,
+    LogitAttribution,
+    attribute,
+    choose,
+    spelled,
+    unknown_split,
+)
 from headlight.forms import Answer, ArraysAnswer, Number, TensorAnswer, option
 from headlight.model.trace import NamedArray, Trace
 
 if TYPE_CHECKING:
+    from headlight.model.analysis.attention_thread import Step
     from headlight.model.analysis.stream_parts import Part
     from headlight.model.description import Description
     from headlight.model.served import Served
 
 MAX_PATH_CHARACTERS = 80
+
+
+class SharedPart(Answer):
+    """A part and its share."""
+
+    name: str
+    share: float
+
+
+class ThreadStepAnswer(Answer):
+    """A part of the thread, its share, and what a cut of its edge changes."""
+
+    name: str = Field(description="As in a circuit, `0.1`; of the kind `end`, the reason.")
+    kind: Literal["token", "position", "head", "network", "constant", "distance", "end"]
+    side: Literal["logits", "query", "key", ""] = Field(
+        description="What read the part: the logits, or query or key of the step before."
+    )
+    share: float = Field(description="Of the sum that it is a part of; 1 is all of it.")
+    others: list[SharedPart] = Field(description="Parts of that sum that are nearly as large.")
+    opposite: SharedPart | None = Field(description="The strongest part of the other side.")
+    attention: str | None
+    head: int | None
+    query: int | None = Field(description="Where it wrote what was read.")
+    key: int | None = Field(description="The token that it read for this.")
+    weight: float | None = Field(description="Of this key.")
+    adds: list[float] | None = Field(
+        description="Of the first step: logits that it adds to the token and to its rival, over "
+        "the mean of the vocabulary."
+    )
+    edge: str | None = Field(description="The edge of `before` and `after`.")
+    before: float | None = Field(
+        description="The logit difference, or the weight of the step before, in the pass."
+    )
+    after: float | None = Field(description="The same with the edge cut.")
+
+
+class ThreadAnswer(DifferenceAnswer):
+    """The thread of a prediction, from its strongest head back to a token, in at most four steps.
+
+    A share of a sum is no cause: `after` says what is lost without the part.
+    """
+
+    steps: list[ThreadStepAnswer]
+    logits: TensorAnswer = Field(description="Of the token, and of the one it is compared with.")
+
+
+class AttentionThread(Analysis):
+    """The strongest head of a prediction, why it looked where it did, and so on to a token."""
+
+    id = "attention_thread"
+    needs, also = LogitAttribution.needs, LogitAttribution.also
+    answer = ThreadAnswer
+    reads = LogitAttribution.reads
+    is_of_prediction = True
+    has_passes = True
+
+    def reason_against(self, description: Description) -> str | None:
+        return unknown_split(description)
+
+    def compute(self, trace: Trace, model: Served, ask: Choices) -> Result:
+        from headlight.model.analysis.attention_thread import Thread
+        from headlight.model.analysis.reasons import lifts_of
+
+        difference = choose(trace, model, ask)
+        split = partial(attribute, trace, model)
+        arrays = split(model.linear_exit, difference).arrays
+        n_ids = trace["logits"].shape[-1]
+        lifts = lifts_of(split, model.linear_exit, difference, n_ids)
+        steps = Thread(model, trace, difference, ask.interventions).steps(arrays, lifts)
+        metadata = {**spelled(difference, model), "steps": [_told(step) for step in steps]}
+        return Result({"logits": arrays["logits"]}, metadata)
+
+
+def _told(step: Step) -> dict[str, Any]:
+    """Return a step as plain data."""
+    cell = step.cell
+    plain = {name: getattr(step, name) for name in ("name", "kind", "side", "share", "weight")}
+    plain |= {name: getattr(step, name) for name in ("edge", "before", "after")}
+    return {
+        **plain,
+        "adds": None if step.adds is None else list(step.adds),
+        "others": [{"name": name, "share": share} for name, share in step.others],
+        "opposite": step.opposite and dict(zip(("name", "share"), step.opposite, strict=True)),
+        "attention": cell and cell.path,
+        "head": cell and cell.head,
+        "query": cell and cell.query,
+        "key": cell and cell.key,
+    }
 
 
 class PartAnswer(Answer):

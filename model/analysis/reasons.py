@@ -136,7 +136,7 @@ def find_reasons(
     without = _read(passes, parts, difference.position)
     own = _softmax(trace["logits"][difference.position].astype(np.float64))
     lost = 1 - without[:, difference.token] / max(own[difference.token], _LEAST)
-    lifts = attribute and _lifts(attribute, model.linear_exit, difference, len(own))
+    lifts = attribute and lifts_of(attribute, model.linear_exit, difference, len(own))
     rule: Rule = "given"
     decisive: int | None = None
     if not is_given and (rival := _other_word(passes, own, difference)) is not None:
@@ -289,7 +289,7 @@ def _shape(word: str) -> str:
     return "word" if len(word) > 3 and word.isalpha() and word.islower() else ""
 
 
-def _lifts(
+def lifts_of(
     attribute: Attribute, exit_of: ExitOf, difference: LogitDifference, n_ids: int
 ) -> Mapping[str, NamedArray]:
     """Return the attribution of the token's logit, less the mean logit of the vocabulary."""

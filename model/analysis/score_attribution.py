@@ -10,7 +10,7 @@ visible keys:
 
 The bilinear form by parts is that of Elhage et al. 2021,
 https://transformer-circuits.pub/2021/framework/index.html. A share is no cause: a cut tells what
-changes without a part (`interventions.cut`).
+changes without a part (`circuits.cut`).
 """
 
 from __future__ import annotations

@@ -76,10 +76,10 @@ JS_FOLDERS = ["words", "trace", "rules", "state", "api", "plot", "ui", "views"]
 
 # Lines of code a folder may have. A commit that raises a number says in its body why.
 MOST_LINES = {
-    "app": 23_150,
+    "app": 23_400,
     "lab": 14_600,
-    "model": 34_450,
-    "model/analysis": 3_800,
+    "model": 34_950,
+    "model/analysis": 4_000,
     "model/attention": 1_800,
     "model/foreign": 7_760,
     "static/js": 46_700,

@@ -25,12 +25,13 @@ WITHOUT = {
     "translator": {"reward"},
     "filler": {
         *("routing", "reward", "alignment"),
-        *("head_circuits", "logit_attribution"),
+        *("head_circuits", "logit_attribution", "attention_thread"),
     },
 }
 TEXT, TARGET = "the cat sat on the cat", "a small light reads"
 NEEDS_OPTIONS = {"patching", "score_attribution"}
 METADATA_KEYS = {
+    "attention_thread": ["position", "token", "against", "steps"],
     "next_token": ["texts"],
     "logit_lens": ["texts"],
     "head_labels": ["labels"],

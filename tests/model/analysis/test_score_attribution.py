@@ -1,19 +1,15 @@
 """A score is the sum over pairs of parts of the stream, on every model that ships."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
 
-import headlight
 from headlight.model.analysis.score_attribution import Cell, read_by, read_for, score_parts
-from headlight.model.checkpoint.loading import load
+from headlight.model.checkpoint.loading import ZOO, load
 from headlight.model.circuits.cut import Cut
 from headlight.model.interventions.head_ablation import HeadAblation
 from headlight.model.tracing import trace
 
-ZOO = Path(headlight.__file__).parents[1] / "model" / "zoo"
 STORY = "The red fox ran. The blue dog sat. The red"
 TEXTS = {"translate": "The red fox sat near the old house.", "sums": "37*46="}
 INDUCTION = Cell(path="decoder.layers.1.self_attention", head=1, query=12, key=3)

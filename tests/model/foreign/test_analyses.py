@@ -24,8 +24,8 @@ PARTS = ["residual", "attention", "feed_forward", "heads"]
 TOLERANCE = 3e-5
 """The share of an array's largest number: the sums of float32 are in another order."""
 
-TESTED_ELSEWHERE = {"score_attribution"}
-"""`test_score_attribution` compares it with the scores of the pass."""
+TESTED_ELSEWHERE = {"score_attribution", "attention_thread"}
+"""They have files of their own, which compare them with passes."""
 
 WRONG = {
     ("starcoder2", "patching"): "both texts give the same difference; this test needs others",

@@ -1,0 +1,81 @@
+"""`headlight why` prints the thread of a prediction as lines, or as JSON."""
+
+import json
+
+import numpy as np
+from typer.testing import CliRunner
+
+from headlight.cli import app
+from headlight.commands.why import lines_of
+from headlight.model.trace import Token
+
+STORY = "The red fox ran. The blue dog sat. The red"
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["why", *arguments])
+
+
+def test_each_step_has_its_share_and_what_is_left_without_it():
+    result = run("stories", STORY, "--token", " fox", "--against", " dog")
+    assert result.exit_code == 0, result.output
+    first, *rest = " ".join(result.output.split()).split(" 1. ")
+    assert first.startswith("“ fox” rather than “ dog”: +")
+    assert "makes" in rest[0]
+    assert "→logits, the difference goes from" in rest[0]
+    assert "It looked there because of" in rest[0]
+
+
+def test_json_has_the_steps_of_the_analysis():
+    result = run("stories", STORY, "--json")
+    thread = json.loads(result.output)["analyses"]["attention_thread"]
+    assert thread["steps"][0]["side"] == "logits"
+    assert thread["steps"][0]["edge"].endswith("→logits")
+
+
+def test_a_token_that_is_none_is_an_error_in_one_sentence():
+    result = run("stories", STORY, "--token", "no such token at all")
+    assert result.exit_code != 0
+    assert "is not one token" in " ".join(result.output.split())
+
+
+class Told:
+    """A trace whose thread is written by hand."""
+
+    tokens = tuple(
+        Token(id=at, text=text, start=0, end=1, word=0, is_special=False)
+        for at, text in enumerate(("a", "b"))
+    )
+    target_tokens = None
+
+    def __init__(self, **changes):
+        step = {
+            "name": "1.1",
+            "kind": "head",
+            "side": "logits",
+            "share": 0.5,
+            "others": [],
+            "opposite": None,
+            "attention": "decoder.layers.1.self_attention",
+            "head": 1,
+            "query": 1,
+            "key": 0,
+            "weight": 0.75,
+            "adds": [1.0, -2.0],
+            "edge": "1.1→logits",
+            "before": 3.0,
+            "after": 1.0,
+            **changes,
+        }
+        thread = {"token": {"text": "a"}, "against": {"text": "b"}, "steps": [step]}
+        self.analyses = {"attention_thread": {**thread, "logits": np.array([3.0, 0.0])}}
+
+
+def test_a_head_that_writes_against_the_rival_is_told_so():
+    assert "speaks against “b”" in " ".join(lines_of(Told()))
+    assert "speaks against" not in " ".join(lines_of(Told(adds=[2.0, -1.0])))
+
+
+def test_a_part_that_changes_nothing_is_told_so():
+    assert "other parts stand in" not in " ".join(lines_of(Told()))
+    assert "other parts stand in" in " ".join(lines_of(Told(after=2.9)))
