@@ -39,7 +39,7 @@ endif
 NPM := NODE_USE_SYSTEM_CA=1 npm_config_globalconfig=/etc/npmrc PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/npm --prefix tests/js --silent
 
 .PHONY: FORCE help install serve figures test test-all lint types test-python test-js test-browser test-shapes \
-	test-processors test-cluster image-test atlases audit resolve figures mutants mutants-js bench bench-page load soak openapi architecture format lock docker clean
+	test-processors test-chapters test-cluster image-test atlases audit resolve figures mutants mutants-js bench bench-page load soak openapi architecture format lock docker clean
 
 # A worker for each core, up to four: each browser worker has a server and a Chromium of its own.
 # Schemathesis takes seconds to load in each, and one file alone needs it.
@@ -55,7 +55,7 @@ install: $(VENV)/.installed ## Make the environment in .venv
 serve: $(VENV)/.installed ## Start the server on HOST:PORT (127.0.0.1:8000)
 	@exec $(BIN)/headlight serve --host $(HOST) --port $(PORT)
 
-test: lint types test-python test-js test-browser ## Run what every change has to pass; minutes
+test: lint types test-python test-js test-browser test-chapters ## Run what every change has to pass; minutes
 
 test-all: test test-shapes test-processors ## Run all tests: the slow ones and the rest of the browser's too
 	$(PYTEST) $(PARALLEL) tests/slow
@@ -86,6 +86,9 @@ test-js: $(VENV)/.installed-js ## Run the JavaScript tests
 
 test-browser: $(VENV)/.installed-test ## Run the browser's smoke tests
 	HEADLIGHT_CHROMIUM="$$(.ci/chromium $(BIN)/python)" $(PYTEST) $(PARALLEL) tests/browser/smoke
+
+test-chapters: $(VENV)/.installed-test ## Measure what the chapters claim, over at least fifty texts each
+	$(BIN)/headlight chapter check --all
 
 mutants-js: $(VENV)/.installed-js ## Put MUTANTS (200) faults into the JavaScript; count those that no test sees
 	$(BIN)/node tests/js/mutants.js --seed $(SEED) --mutants $(MUTANTS)
