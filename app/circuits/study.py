@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from headlight.circuits.find import compute
 from headlight.model.circuits.study import Answering, Part, Row, Study, StudyError
+from headlight.model.extras import needed_by
 from headlight.models.registry import Registry, registry_of
 from headlight.problems import Problem
 from headlight.saved_page import json_element, plotly_script, style
@@ -52,12 +53,10 @@ def with_ray(settings: Settings, n_workers: int) -> Answering:
     Raises:
         ImportError: Ray is not installed.
     """
-    from headlight.model.atlas.workers import MISSING, Cluster
+    from headlight.model.atlas.workers import BY, Cluster
 
-    try:
+    with needed_by(BY, "Ray"):
         import ray
-    except ImportError as error:
-        raise ImportError(MISSING) from error
 
     def answers(parts: Sequence[Part]) -> Iterator[tuple[int, Mapping[str, Any]]]:
         if not parts:

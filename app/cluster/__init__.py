@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from headlight.cluster.proxy import CALLBACK, LAYERS
+from headlight.model.extras import needed_by
 from headlight.settings import Settings
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-MISSING = "a cluster needs Ray Serve, which is not installed; run: pip install 'headlight[cluster]'"
+NEEDED = ("a cluster", "Ray Serve")
 ROOM = 64
 """Requests that a replica takes beyond its queue: answers from its cache, pages, streams."""
 
@@ -55,10 +56,8 @@ def app(arguments: Arguments) -> Any:
         ImportError: Ray Serve is not installed.
         ValueError: a setting is wrong.
     """
-    try:
+    with needed_by(*NEEDED):
         from ray import serve
-    except ImportError as error:
-        raise ImportError(MISSING) from error
     settings = Settings()
     options: dict[str, Any] = {
         "num_cpus": arguments.cpus,

@@ -26,6 +26,7 @@ from headlight.model.checkpoint.card import ModelCard, write_card
 from headlight.model.checkpoint.files import CARD, CONFIG, TOKENIZER, WEIGHTS, memory_bytes
 from headlight.model.checkpoint.loading import ZOO, load_checkpoint, tokenizer_file
 from headlight.model.description import Description
+from headlight.model.extras import missing
 from headlight.model.foreign.folder import INDEX, SINGLE, is_foreign, read_folder
 from headlight.model.foreign.readme import README, readme_card
 from headlight.models.foreign import (
@@ -62,7 +63,6 @@ SPARE_BYTES = 2**28
 """Disk space that is left free when a model is added."""
 
 _REPOSITORY = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}(@[\w./-]{1,200})?", re.ASCII)
-_EXTRA = "downloading needs the extra hf; install it with: pip install 'headlight[hf]'"
 
 
 def add_model(source: str, settings: Settings, *, name: str | None = None) -> str:
@@ -229,7 +229,7 @@ def _download(source: str, directory: Path) -> tuple[Path, str]:
         from huggingface_hub import HfApi, snapshot_download
         from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
     except ImportError as error:
-        raise ValueError(_EXTRA) from error
+        raise ValueError(missing("a download", "the Hub's client", "hf")) from error
     repository, _, revision = source.partition("@")
     try:
         info = HfApi().model_info(repository, revision=revision or None, files_metadata=True)

@@ -107,12 +107,11 @@ def build(
 def _require_libraries() -> None:
     from importlib.util import find_spec
 
+    from headlight.model.extras import missing
+
     for name, module in (("PyArrow", "pyarrow"), ("DuckDB", "duckdb")):
         if find_spec(module) is None:
-            raise ImportError(
-                f"an atlas needs {name}, which is not installed; run: "
-                "pip install 'headlight[cluster]'"
-            )
+            raise ImportError(missing("an atlas", name))
 
 
 def _tell(progress: Progress) -> None:

@@ -17,6 +17,7 @@ from headlight.commands.parsing import (
     option,
     settings_with_models,
 )
+from headlight.model.extras import needed_by
 
 WAIT_SECONDS = 0.5
 
@@ -106,13 +107,11 @@ def run(arguments: Any, host: str, port: int) -> None:
         ImportError: Ray Serve is not installed.
         OSError: the port is taken.
     """
-    from headlight.cluster import MISSING, app
+    from headlight.cluster import NEEDED, app
 
-    try:
+    with needed_by(*NEEDED):
         import ray
         from ray import serve as ray_serve
-    except ImportError as error:
-        raise ImportError(MISSING) from error
     with socket.socket() as probe:  # Ray would say so in its logs only
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -12,6 +12,7 @@ import typer
 from headlight.commands.options import Device, ModelsDir
 from headlight.commands.output import note, show
 from headlight.commands.parsing import Commands, UsageError, option, settings_with_models
+from headlight.model.extras import needed_by
 
 if TYPE_CHECKING:
     from headlight.model.circuits.study import Part
@@ -57,13 +58,8 @@ def study(
         list_studies()
         return
     settings = settings_with_models(device=device, models_dir=models_dir)
-    try:
+    with needed_by("a table of a study", "PyArrow"):
         parquet, arrow = import_module("pyarrow.parquet"), import_module("pyarrow")
-    except ImportError as error:
-        raise ImportError(
-            "the tables of a study need PyArrow, which is not installed; run: "
-            "pip install 'headlight[cluster]'"
-        ) from error
     try:
         study = read_study(find_study(file))
         for part in study.parts:

@@ -32,6 +32,7 @@ from headlight.model.checkpoint.loading import write_atomically
 from headlight.model.checkpoint.profile import read_profile
 from headlight.model.config import RoutedExperts
 from headlight.model.description import Description
+from headlight.model.extras import missing
 from headlight.model.foreign.folder import (
     ForeignFolder,
     Progress,
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 STORED = "headlight.json"
 MAX_KEPT_CHECKS = 100
 MAX_STORED_BYTES = 2**24
-NEEDS_EXTRA = "it needs Transformers; install it with: pip install 'headlight[hf]'"
+NEEDS_EXTRA = missing("it", "Transformers", "hf")
 
 # Other names of a size in a config, in the order in which they count.
 _NAMES = {

@@ -16,13 +16,12 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from headlight.model.extras import missing
+
 LEFT_OUT = frozenset({"first_token", "first_word"})
 """Scores that are parts of another."""
 
-MISSING = (
-    "comparing the heads of two models needs SciPy, which is not installed; run: "
-    "pip install 'headlight[cluster]'"
-)
+MISSING = missing("comparing the heads of two models", "SciPy")
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ from headlight.model.atlas.layout import (
     AtlasError,
 )
 from headlight.model.cancellation import Cancelled, current_condition
+from headlight.model.extras import missing
 
 LEAST_PLACES = 20
 BASE_TOKENS = 400_000
@@ -42,10 +43,7 @@ MEMORY_BYTES, N_THREADS, SECONDS = 2**30, 2, 10.0
 POLL_SECONDS = 0.02
 MOST_SENTENCES = 100
 _Z = 1.959964
-MISSING = (
-    "the search of an atlas needs DuckDB, which is not installed; run: "
-    "pip install 'headlight[cluster]'"
-)
+MISSING = missing("the search of an atlas", "DuckDB")
 
 
 class SearchTooSlow(RuntimeError):

@@ -21,11 +21,9 @@ from headlight.model.atlas.ranges import Range
 from headlight.model.atlas.shards import Settings, write_shard
 from headlight.model.checkpoint.loading import load
 from headlight.model.corpus import CorpusError
+from headlight.model.extras import needed_by
 
-MISSING = (
-    "more workers than 0 need Ray, which is not installed; run: pip install 'headlight[cluster]', "
-    "or read in this process with --workers 0"
-)
+BY = "reading by other processes, which --workers 0 does without,"
 ADDRESS = "RAY_ADDRESS"
 
 
@@ -48,10 +46,8 @@ def read_with_ray(
     Raises:
         ImportError: Ray is not installed.
     """
-    try:
+    with needed_by(BY, "Ray"):
         import ray  # noqa: F401
-    except ImportError as error:
-        raise ImportError(MISSING) from error
 
     def read(parts: Sequence[Range]) -> Iterable[dict[str, Any]]:
         if not parts:

@@ -19,6 +19,7 @@ import torch
 from torch import nn
 
 from headlight.model.checkpoint.files import CONFIG, CheckpointError, require_memory
+from headlight.model.extras import missing
 from headlight.model.foreign.folder import (
     LEAST_TABLE,
     ForeignFolder,
@@ -66,9 +67,7 @@ def transformers_library() -> Any:
             warnings.simplefilter("ignore")
             import transformers
     except ImportError as error:
-        raise MissingExtra(
-            "this model needs Transformers; install it with: pip install 'headlight[hf]'"
-        ) from error
+        raise MissingExtra(missing("this model", "Transformers", "hf")) from error
     return transformers
 
 

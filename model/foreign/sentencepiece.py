@@ -23,6 +23,7 @@ from tokenizers import (
 )
 
 from headlight.model.checkpoint.files import read_file
+from headlight.model.extras import missing
 from headlight.model.foreign.loading import MissingExtra
 from headlight.model.token_names import byte_of_letter
 
@@ -142,9 +143,7 @@ def _read_model(data: bytes) -> tuple[dict[str, float], Any]:
         from google.protobuf.message import DecodeError
         from sentencepiece import sentencepiece_model_pb2 as schema
     except ImportError as error:
-        raise MissingExtra(
-            "this model needs SentencePiece; install it with: pip install 'headlight[hf]'"
-        ) from error
+        raise MissingExtra(missing("this model", "SentencePiece", "hf")) from error
     try:
         model = schema.ModelProto.FromString(data)
     except DecodeError as error:
