@@ -60,7 +60,7 @@ test: lint types test-python test-js test-browser test-chapters ## Run what ever
 test-all: test test-shapes test-processors ## Run all tests: the slow ones and the rest of the browser's too
 	$(PYTEST) $(PARALLEL) tests/slow
 	command -v caddy > /dev/null || .ci/apt-install caddy
-	$(PYTEST) $(PARALLEL) -m slow tests/app tests/model tests/lab tests/packaging
+	$(PYTEST) $(PARALLEL) -m slow tests/app tests/model tests/lab tests/packaging tests/page
 	HEADLIGHT_EXAMPLES=100 $(PYTEST) tests/app/faults/openapi_fuzz.py
 	HEADLIGHT_CHROMIUM="$$(.ci/chromium $(BIN)/python)" $(PYTEST) $(PARALLEL) tests/browser/full
 

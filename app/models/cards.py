@@ -52,6 +52,7 @@ def model_summary(description: Description, status: ModelStatus) -> ModelSummary
         **status._asdict(),
         revision=description.revision,
         licence=card.licence,
+        learned=card.learned,
         normalization=NormalizationAnswer(
             replacements=[
                 ReplacementAnswer(**replacement._asdict())

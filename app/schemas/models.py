@@ -268,6 +268,9 @@ class ModelSummary(Answer):
     )
     revision: str
     licence: str
+    learned: str = Field(
+        description="What it learned, in a few words: *English children's books*; may be empty."
+    )
     normalization: NormalizationAnswer
     analyses: list[str] = Field(description="The analyses that its sites support.")
     has_atlas: bool = Field(

@@ -138,6 +138,7 @@ _EXAMPLE_COUNTS = ("layer", "head", "query", "source")
 class ModelCard:
     """The card of one model.
 
+    ``learned`` names in a few words what the model learned: *English children's books*.
     ``examples`` are texts to read with the model, by title. ``training`` holds the command, seed,
     steps, tokens, hours and machine. ``corpus`` holds the figures of the training text that
     ``headlight data report`` measured. ``metrics`` are the figures that ``headlight evaluate``
@@ -148,6 +149,7 @@ class ModelCard:
 
     title: str
     licence: str
+    learned: str = ""
     trained_on: tuple[str, ...] = ()
     attribution: tuple[str, ...] = ()
     examples: Mapping[str, str | Example] = field(default_factory=dict)
@@ -194,8 +196,9 @@ def write_card(path: Path, card: ModelCard) -> None:
         title: example if isinstance(example, str) else _given(example)
         for title, example in card.examples.items()
     }
-    if not card.corpus:  # it was not measured
-        head.pop("corpus")
+    for name in ("corpus", "learned"):
+        if not head[name]:  # it was not measured, or not said
+            head.pop(name)
     heads, expert_tokens = head.pop("heads"), head.pop("expert_tokens")
     if heads:
         head["heads"] = _heads_in_lines(heads)
@@ -567,7 +570,8 @@ def _card_of(head: object, prose: str, path: Path) -> ModelCard:
         )
     values["metrics"] = {str(name): figure for name, figure in values["metrics"].items()}
     values["examples"] = _examples_of(values["examples"], path)
-    for name in ("title", "licence"):
+    values.setdefault("learned", "")
+    for name in ("title", "licence", "learned"):
         values[name] = _of_type(str, name, values.get(name), path)
     return ModelCard(prose=prose, **values)
 

@@ -9,7 +9,7 @@ import { Reader } from './api/reader.js';
 import { isChapter } from './rules/chapter.js';
 import { MAP } from './ui/model_map/parts.js';
 import { wordsAfter } from './trace/words.js';
-import { createMemo, fieldsOf } from './state/state.js';
+import { choosingModel, createMemo, fieldsOf } from './state/state.js';
 import { createAddress, Store, LONG_VIEW } from './state/store.js';
 import { createComposer } from './ui/composer.js';
 import { partOf, watchTheme } from './ui/dom.js';
@@ -127,6 +127,7 @@ const composer = createComposer(partOf(document, '#composer', HTMLFormElement), 
     if (!store.follow(example)) reader.readIfStopped();
   },
   onTarget: (target, isTyped) => submit({ target: target.trim() === '' ? null : target }, isTyped),
+  onOffer: ({ model = '', ...text }) => store.change({ ...choosingModel(model), ...text }),
   onModel: (model) =>
     store.chooseModel(
       model,

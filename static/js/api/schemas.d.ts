@@ -545,6 +545,7 @@ export interface ModelAnswer {
   is_checked: boolean;
   revision: string;
   licence: string;
+  learned: string;
   normalization: NormalizationAnswer;
   analyses: string[];
   has_atlas?: boolean;
@@ -595,6 +596,7 @@ export interface ModelSummary {
   is_checked: boolean;
   revision: string;
   licence: string;
+  learned: string;
   normalization: NormalizationAnswer;
   analyses: string[];
   has_atlas?: boolean;

@@ -19,7 +19,7 @@ import { inQuotes, tokenName, writeByteRange } from '../words/tokens.js';
 
 /** An apostrophe joins letters, a comma or a point digits. */
 const WORD =
-  /[\p{L}\p{M}\p{N}]+(?:(?:(?<=\p{L})['’](?=\p{L})|(?<=\p{N})[.,](?=\p{N}))[\p{L}\p{M}\p{N}]+)*/gu;
+  /[\p{L}\p{N}][\p{L}\p{M}\p{N}]*(?:(?:(?<=\p{L})['’](?=\p{L})|(?<=\p{N})[.,](?=\p{N}))[\p{L}\p{M}\p{N}]+)*/gu;
 const NUMBER = /^[\p{N}.,]+$/u;
 const APOSTROPHE = /'(?=\p{L})/gu;
 
@@ -47,8 +47,8 @@ export function readWords(tokens, text) {
   });
   const numbers = numbered(words.map(({ name }) => name));
   words.forEach((word, index) => Object.assign(word, numbers[index]));
-  const alone = tokens.flatMap(({ is_special: isSpecial }, index) =>
-    at[index] === null && !isSpecial ? [index] : [],
+  const alone = tokens.flatMap((token, index) =>
+    at[index] === null && (!token.is_special || isMask(token)) ? [index] : [],
   );
   const names = numbered(alone.map((index) => pieceName(tokens[index])));
   const signs = new Map(alone.map((index, order) => [index, names[order]]));

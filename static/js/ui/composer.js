@@ -7,10 +7,12 @@ import { messageOf, modelName } from '../api/calls.js';
 import { grouped, share, small } from '../words/numbers.js';
 import { visible } from '../words/text.js';
 import { asQuestion, isLearnedQuestion, multiplies } from '../rules/product.js';
+import { introduce, offerFor } from '../rules/sentences/introduction.js';
 import { MASK } from '../trace/words.js';
 import { button, element, partOf } from './dom.js';
 
 /** @import { Card, Example } from '../trace/card.js'
+ * @import { Patch } from '../state/state.js'
  * @import { Token, Trace } from '../trace/trace.js' */
 
 const PAUSE = 250;
@@ -39,8 +41,12 @@ const KINDS = [
  * @param {(example: Example) => void} handlers.onExample
  * @param {(target: string, isTyped: boolean) => void} handlers.onTarget '' for the model's own
  * @param {(id: string) => void} handlers.onModel
+ * @param {(patch: Patch) => void} handlers.onOffer another model, perhaps with another text
  */
-export function createComposer(form, { onTyping, onText, onFile, onExample, onTarget, onModel }) {
+export function createComposer(
+  form,
+  { onTyping, onText, onFile, onExample, onTarget, onModel, onOffer },
+) {
   const box = partOf(form, '#text', HTMLTextAreaElement);
   const target = partOf(form, '#target', HTMLTextAreaElement);
   const menu = partOf(form, '#model', HTMLSelectElement);
@@ -53,6 +59,8 @@ export function createComposer(form, { onTyping, onText, onFile, onExample, onTa
   let written = { target: null, text: '' };
   /** The card of the chosen model. @type {Card|null} */
   let chosen = null;
+  /** @type {Card[]} */
+  let cards = [];
 
   const ofText = listen(box, onTyping, (text, isTyped) =>
     onText(multiplies(chosen) ? asQuestion(text) : text, isTyped),
@@ -93,6 +101,7 @@ export function createComposer(form, { onTyping, onText, onFile, onExample, onTa
   return {
     /** @param {{models: Card[], unavailable?: {id: string, reason: string}[]}} catalogue */
     offer({ models, unavailable = [] }) {
+      cards = models;
       menu.replaceChildren(
         ...groupsOf(models),
         ...damaged(unavailable),
@@ -132,8 +141,13 @@ export function createComposer(form, { onTyping, onText, onFile, onExample, onTa
       ofTarget.drop();
     },
 
-    /** Tell the characters that the model reads otherwise than they are typed. @param {Trace|null} trace */
+    /**
+     * Tell the characters that the model reads otherwise than they are typed, and what it learned if
+     * the text falls into pieces.
+     * @param {Trace|null} trace
+     */
     tellReading(trace) {
+      if (trace && note.textContent === '') showIntroduction(note, trace, cards, onOffer);
       reads.textContent = trace ? readInText(trace, trace.card?.normalization) : '';
       reads.hidden = reads.textContent === '';
       reads.title =
@@ -230,6 +244,21 @@ function unsuited(text, card) {
   if (multiplies(card) && !isLearnedQuestion(text))
     return `${modelName(card)} multiplies two numbers of two digits, such as 47*23=, and has seen nothing else.`;
   return '';
+}
+
+/**
+ * @param {HTMLElement} note
+ * @param {Trace} trace
+ * @param {Card[]} cards of all models
+ * @param {(patch: Patch) => void} onOffer
+ */
+function showIntroduction(note, trace, cards, onOffer) {
+  const said = introduce(trace);
+  const offer = said ? offerFor(trace, cards) : null;
+  note.replaceChildren(
+    offer ? `${said} ` : said,
+    ...(offer ? [button(offer.label, () => onOffer(offer.patch))] : []),
+  );
 }
 
 /**

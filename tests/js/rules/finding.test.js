@@ -93,7 +93,7 @@ test('a reward is told whatever is open, with the token that changed it most', (
   };
   match(
     plain(writeFinding(trace, 'attention', CHOSEN)),
-    /^The reward of this text is 2\.00; of its 5 tokens, the first “it” lowered it most, by 2\.00\./,
+    /^The reward of this text is 2\.00; of its 4 tokens, the first “it” lowered it most, by 2\.00\./,
   );
   equal(writeFinding({ ...trace, analyses: {} }, 'attention', CHOSEN), '');
 });

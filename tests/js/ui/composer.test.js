@@ -15,6 +15,7 @@ import {
   texts,
   type,
 } from '../browser.js';
+import { traceOf } from '../rules/made_trace.js';
 import { claimInWords, createComposer, readInText } from '../../../static/js/ui/composer.js';
 import { corpusOf, showCard } from '../../../static/js/ui/model_card.js';
 import { readInWords } from '../../../static/js/ui/page.js';
@@ -115,6 +116,7 @@ const { calls, handlers, take } = recorder(
   'onExample',
   'onTarget',
   'onModel',
+  'onOffer',
 );
 let composer;
 const byId = (id) => find(`#${id}`);
@@ -321,10 +323,31 @@ test('a foreign model says how exact it is, and every model what it reads otherw
   );
   show({ card: { ...CARD, checks: { weights: 0.00012 } } });
   assert.ok(byId('exact').textContent.endsWith('within 1.2·10⁻⁴'));
-  composer.tellReading({ text: 'I’m', card: { normalization: NORMALIZATION } });
+  composer.tellReading({
+    text: 'I’m',
+    tokens: [],
+    card: { ...CARD, normalization: NORMALIZATION },
+  });
   assert.ok(!byId('reads').hidden && byId('reads').title !== '');
   composer.tellReading(null);
   assert.ok(byId('reads').hidden);
+});
+
+test('a text that falls into pieces is met with what the model learned, and a better one', () => {
+  compose();
+  const sums = { ...CARD, id: 'sums', title: 'Sums', examples: [{ text: '47*23=' }] };
+  composer.offer({ models: [CARD, sums] });
+  const trace = {
+    ...traceOf(['<s>', '1', '2', '*', '3', '4'], []),
+    card: { ...CARD, learned: 'stories' },
+  };
+  show({ text: trace.text });
+  composer.tellReading(trace);
+  assert.match(byId('text-note').textContent, /learned stories; it reads this nearly letter/);
+  find('#text-note button').click();
+  assert.deepEqual(take(), [['onOffer', { model: 'sums', text: '12*34=' }]]);
+  show({ text: 'The cat' });
+  assert.equal(byId('text-note').textContent, '');
 });
 
 const fileOf = (content) => ({

@@ -12,9 +12,14 @@ export function explainReward(trace) {
   const { analyses, tokens } = trace;
   const { rewards, contributions } = analyses.reward ?? {};
   if (!rewards) return '';
-  const reward = rewards.data[rewards.data.length - 1];
-  const most = highestIn(Array.from(contributions.data, Math.abs));
-  const change = contributions.data[most];
-  const name = nameToken(readSide(trace, 'source'), most);
-  return `The reward of this text is ${decimal(reward, 2)}; of its ${counted(tokens.length, 'token')}, ${name} ${change < 0 ? 'lowered' : 'raised'} it most, by ${signed(Math.abs(change), 2)}.`;
+  const reward = decimal(rewards.data[rewards.data.length - 1], 2);
+  // The start token has the reward of no text.
+  const sizes = tokens.map((token, at) =>
+    token.is_special ? 0 : Math.abs(contributions.data[at]),
+  );
+  const typed = tokens.filter((token) => !token.is_special).length;
+  const most = highestIn(sizes);
+  if (typed === 0 || sizes[most] === 0) return `The reward of this text is ${reward}.`;
+  const way = contributions.data[most] < 0 ? 'lowered' : 'raised';
+  return `The reward of this text is ${reward}; of its ${counted(typed, 'token')}, ${nameToken(readSide(trace, 'source'), most)} ${way} it most, by ${signed(sizes[most], 2)}.`;
 }

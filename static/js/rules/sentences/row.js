@@ -50,7 +50,7 @@ export function explainRow(trace, state, query) {
   const name = nameOfRead(link);
   const opened = opening(trace, place, state, link);
   const where = headInWords(trace, place, state.layer, state.head);
-  if (sums.size === 1 || (query === 0 && link.isOneText && much === 1))
+  if (sums.size === 1 || (query === 0 && place.id === 'decoder'))
     return `${opened}, ${where} has nothing else to read.`;
   const reads =
     much >= MOSTLY ? `mostly reads ${name}` : isMost ? `reads ${name} most` : `reads ${name}`;

@@ -34,11 +34,12 @@ test('a label is said with its share, and whether the open row does the same', (
 });
 
 test('on the map stands only a label that most rows deserve, and the line says the same one', () => {
-  equal(onMap(labelled({ previous: 0.49 })), '');
-  match(said(labelled({ previous: 0.49 }), 6), /49 %/);
+  equal(onMap(labelled({ previous: 0.53 })), '');
+  match(said(labelled({ previous: 0.53 }), 6), /53 %/);
   equal(onMap(labelled({ sink: 0.9, subject: 0.4 })), 'rests');
-  equal(onMap(labelled({ sink: 0.9, repetition: 0.6 })), 'repeats a phrase');
-  match(said(labelled({ sink: 0.9, repetition: 0.6 }), 6), /60 %.*what followed/);
+  equal(onMap(labelled({ sink: 0.9, repetition: 0.8 })), 'repeats a phrase');
+  match(said(labelled({ sink: 0.9, repetition: 0.8 }), 6), /80 %.*what followed/);
+  equal(onMap(labelled({ sink: 0.9, repetition: 0.7 })), 'rests', 'phrases are less sure');
   equal(onMap(labelled({})) + said(labelled({}), 6), '');
 });
 

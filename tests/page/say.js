@@ -1,0 +1,74 @@
+/**
+ * Says what the page says of some texts, by the page's own rules: `node say.js URL < requests`.
+ *
+ * A request is a line of JSON, `{model, text, every}`: `every` 5 says a fifth of the sentences. For each, a line is written: the sentences, each with
+ * its kind and what it is about, or the problem. `truth.py` judges them.
+ */
+
+import { createInterface } from 'node:readline';
+import { fetchAnswer, fetchModels, request } from '../../static/js/api/answers.js';
+import { writeFinding } from '../../static/js/rules/finding.js';
+import { introduce } from '../../static/js/rules/sentences/introduction.js';
+import { explainLabel } from '../../static/js/rules/sentences/label.js';
+import { explainRow } from '../../static/js/rules/sentences/row.js';
+import {
+  findPlaces,
+  labelledHeads,
+  predictingSide,
+  tokensOf,
+} from '../../static/js/trace/attention.js';
+import { MAP, readParts } from '../../static/js/ui/model_map/parts.js';
+import { VIEWS } from '../../static/js/views/registry.js';
+
+const { signal } = new AbortController();
+const [, , url] = process.argv;
+const ask = globalThis.fetch;
+globalThis.fetch = (path, ...rest) => ask(new URL(path, url), ...rest);
+
+/** Every row of every head, its label, and the words of the head on the map. */
+function* ofHeads(trace, every) {
+  let count = 0;
+  const read = readParts(trace.card, trace);
+  for (const place of findPlaces(trace))
+    for (const { layer, heads } of labelledHeads(trace, place))
+      for (const { head } of heads) {
+        const of = { where: place.id, layer, head };
+        const stack = place.id === 'cross' ? 'decoder' : place.id;
+        const part = { kind: 'head', id: '', stack, place: place.id, layer, index: head };
+        yield { kind: 'map', ...of, said: read(part).note };
+        for (let query = 0; query < tokensOf(trace, place.rows).length; query += 1) {
+          count += 1;
+          if (count % every) continue;
+          yield { kind: 'row', ...of, query, said: explainRow(trace, of, query) };
+          yield { kind: 'label', ...of, query, said: explainLabel(trace, of, query) };
+        }
+      }
+}
+
+/** The introduction, and the findings of the other views at every place and in every layer. */
+function* ofViews(trace) {
+  yield { kind: 'introduction', said: introduce(trace) };
+  if (trace.analyses.reward) {
+    yield { kind: 'reward', said: writeFinding(trace, '', { query: null, layer: null }) };
+    return;
+  }
+  const count = tokensOf(trace, predictingSide(trace)).length;
+  for (let query = 0; query < count; query += 1)
+    yield { kind: 'next', query, said: writeFinding(trace, 'next_token', { query, layer: null }) };
+  for (let layer = 0; layer < trace.card.n_layers; layer += 1)
+    yield { kind: 'experts', layer, said: writeFinding(trace, 'experts', { query: null, layer }) };
+}
+
+const catalogue = await fetchModels(signal);
+for await (const line of createInterface({ input: process.stdin })) {
+  const { model, text, every = 1 } = JSON.parse(line);
+  const card = catalogue.models.find(({ id }) => id === model);
+  const wanted = { ...request([...VIEWS, MAP], card), model, text };
+  const trace = await fetchAnswer(catalogue, wanted, signal).catch((problem) => ({ problem }));
+  if (trace.problem) {
+    process.stdout.write(`${JSON.stringify({ model, text, problem: trace.problem.message })}\n`);
+    continue;
+  }
+  const said = [...ofHeads(trace, every), ...ofViews(trace)].filter(({ said }) => said !== '');
+  process.stdout.write(`${JSON.stringify({ model, text, id: trace.id, said })}\n`);
+}

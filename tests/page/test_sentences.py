@@ -1,0 +1,134 @@
+"""No sentence that the page says is false, for what people type, in any model that ships."""
+
+import json
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import yaml
+
+from headlight import Client
+from headlight.settings import Settings
+from tests.app.conftest import serve
+from tests.page.truth import FalseSentence, Judge
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+ZOO = ROOT / "model" / "zoo"
+MODELS = sorted(folder.name for folder in ZOO.iterdir())
+
+
+def front_matter(model):
+    return yaml.safe_load((ZOO / model / "CARD.md").read_text().split("---")[1])
+
+
+ESCAPE = re.compile(r"\\(?:[nt]|u[0-9a-f]{4})")
+TYPED = [
+    ESCAPE.sub(lambda escape: json.loads(f'"{escape.group()}"'), line)
+    for line in (HERE / "typed.txt").read_text().splitlines()
+]
+EXAMPLES = {
+    model: [
+        example["text"] if isinstance(example, dict) else example
+        for example in front_matter(model)["examples"].values()
+    ]
+    for model in MODELS
+}
+# Held out of the training of every model: three authors, a line in two.
+UNSEEN = [
+    line
+    for author in ("andrew_lang", "madeline_brandeis", "sophie_may")
+    for line in (ROOT / "lab" / "evaluation" / "gold" / f"{author}.txt").read_text().splitlines()
+    if 20 < len(line) < 240
+][:500]
+CAPTURE = ["*.weights", "*.expert_indices"]
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory):
+    settings = Settings(
+        zoo_dir=ZOO,
+        models_dir=None,
+        links_dir=tmp_path_factory.mktemp("links"),
+        device="cpu",
+        queue_seconds=100,
+        shutdown_seconds=2,
+    )
+    with serve(settings) as server:
+        yield server.url
+
+
+def said_of(url, model, texts, every):
+    """Yield what the page says of each text, as `say.js` writes it."""
+    node = Path(sys.executable).parent / "node"
+    asked = "".join(
+        json.dumps({"model": model, "text": text, "every": every}) + "\n" for text in texts
+    )
+    command = [node, str(HERE / "say.js"), url]
+    answer = subprocess.run(command, input=asked, capture_output=True, text=True, check=True)
+    for line in answer.stdout.splitlines():
+        yield json.loads(line)
+
+
+def profile_of(model):
+    path = ZOO / model / "heads.json"
+    return json.loads(path.read_text()) if path.exists() else None
+
+
+def judged(url, model, texts, every=1):
+    """Return the number of sentences by kind, and the false ones with their reasons."""
+    counts, wrong = Counter(), []
+    profile = profile_of(model)
+    with Client(url) as client:
+        card = client.model(model)
+        capture = CAPTURE[: 2 if card.moe else 1]
+        analyses = ["reward" if "reward" in card.analyses else "next_token"]
+        for answer in said_of(url, model, texts, every):
+            if "problem" in answer:  # the model cannot read it
+                counts["refused"] += 1
+                continue
+            trace = client.trace(answer["text"], model=model, capture=capture, analyses=analyses)
+            judge = Judge(trace, profile, front_matter(model))
+            for said in answer["said"]:
+                counts[said["kind"]] += 1
+                try:
+                    judge.check(said)
+                except FalseSentence as error:
+                    wrong.append((error.args[0], said, answer["text"]))
+    return counts, wrong
+
+
+def report(counts, wrong, model):
+    """Print the counts by kind, and fail with the first false sentences."""
+    sys.stdout.write(f"{model}: {dict(counts)}, {len(wrong)} false\n")
+    shown = "\n".join(f"{why}: {said} of {text!r}" for why, said, text in wrong[:10])
+    assert not wrong, f"{len(wrong)} false sentences\n{shown}"
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_what_the_page_says_of_a_few_typed_texts_and_its_examples_is_true(url, model):
+    counts, wrong = judged(url, model, [*TYPED[2::20], *EXAMPLES[model][:2]])
+    report(counts, wrong, model)
+    assert counts["row"] > 100
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("model", MODELS)
+def test_what_the_page_says_of_typed_texts_and_of_all_examples_is_true(url, model):
+    counts, wrong = judged(url, model, [*TYPED, *EXAMPLES[model]])
+    report(counts, wrong, model)
+    assert counts["row"] > 5000
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("model", MODELS)
+def test_what_the_page_says_of_unseen_text_is_true(url, model):
+    assert len(UNSEEN) == 500
+    counts, wrong = judged(url, model, UNSEEN, every=37)
+    report(counts, wrong, model)
+    assert counts["row"] + counts["refused"] > 490
