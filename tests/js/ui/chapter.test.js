@@ -41,6 +41,21 @@ const CHAPTERS = {
     ],
   },
   two: { id: 'two', title: 'Second', sources: [], next: null, steps: [step('only')] },
+  three: {
+    ...{ id: 'three', title: 'Third', sources: [], next: null },
+    steps: [step('map', { question: { ...QUESTION, by: 'cell', covered: false, because: '' } })],
+  },
+};
+const CELL = {
+  ...{ kind: 'cell', right: [1, 0], label: '“b” attends to “a”', number: 0.75, choices: [] },
+  ...{
+    rows: ['a', ' b'],
+    columns: ['a', ' b'],
+    cells: [
+      [1, 0],
+      [0.75, 0.25],
+    ],
+  },
 };
 const OUTCOME = {
   kind: 'choice',
@@ -52,6 +67,7 @@ const OUTCOME = {
     { value: 'b', label: 'b', number: null },
   ],
 };
+let outcome = OUTCOME;
 const said = [];
 const asked = [];
 globalThis.fetch = async (url, { body } = {}) => {
@@ -62,7 +78,7 @@ globalThis.fetch = async (url, { body } = {}) => {
   const answer =
     {
       '': { chapters: [summary], unavailable: { 'x.md': 'x.md cannot be read' } },
-      '/answer': OUTCOME,
+      '/answer': outcome,
       '/read': { ...CHAPTERS.two, id: 'dropped' },
     }[path] ?? CHAPTERS[id];
   const content = answer ?? { title: 'Not found', detail: 'there is no chapter', status: 404 };
@@ -124,6 +140,7 @@ test('a question covers the drawing until it is answered, and keeps whether it w
   const form = find('.chapter-question');
   send(form, 'submit');
   equal(find('.chapter-said').textContent, 'Choose an answer first.');
+  ok(labelled('Show it').hidden);
   const answer = (value) => {
     for (const input of all('.chapter-choice input')) input.checked = input.value === value;
     send(form, 'submit');
@@ -134,10 +151,30 @@ test('a question covers the drawing until it is answered, and keeps whether it w
   answer('b');
   equal(form.dataset.result, 'right');
   equal(said.at(-1), find('.chapter-said').textContent);
+  ok(!labelled('Show it').hidden);
   labelled('Show it').click();
   match(location.hash, /view=c.*chapter=one&chapter_step=1/);
   labelled('Back to the step').click();
   match(named('Step').textContent, /2 of 3 · b ✓/);
+});
+
+test('a cell is chosen by its row and its column, or shown', async () => {
+  outcome = CELL;
+  await open('#chapter=three&chapter_step=0');
+  outcome = OUTCOME;
+  ok(!document.documentElement.classList.contains('is-hiding') && !labelled('Show it'));
+  deepEqual(texts('.chapter-answers option'), ['Row…', '0 a', '1 b', 'Column…', '0 a', '1 b']);
+  const form = find('.chapter-question');
+  named('Row').value = '1';
+  send(form, 'submit');
+  equal(find('.chapter-said').textContent, 'Choose an answer first.');
+  named('Column').value = '1';
+  send(form, 'submit');
+  equal(form.dataset.result, 'wrong');
+  ok(find('.chapter-because').hidden);
+  labelled('Show the answer').click();
+  equal(form.dataset.result, 'shown');
+  match(find('.chapter-said').textContent, /“b” attends to “a”/);
 });
 
 test('a chapter is shown large, and left', async () => {
