@@ -24,11 +24,11 @@ from starlette.middleware import Middleware
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
+from headlight import addresses
 from headlight.middleware.conditional_get import ConditionalGet
 from headlight.middleware.exceptions import Errors
 from headlight.middleware.limits import BodyTimeout, RateLimit, RequestLimits
 from headlight.middleware.security import (
-    GUARDED,
     KEY_HEADER,
     ApiKeys,
     Cors,
@@ -110,6 +110,7 @@ def _middleware(services: Services) -> list[Middleware]:
     per_minute, hosts = settings.requests_per_minute, list(settings.allowed_hosts)
     # None is a layer that the settings leave out: it costs nothing.
     layers = [
+        Middleware(addresses.RootPath, settings.root_path, proxies),
         Middleware(ProxyHeadersMiddleware, trusted_hosts=proxies) if proxies else None,
         Middleware(RequestLog, services.metrics),
         Middleware(SecurityHeaders),
@@ -217,7 +218,7 @@ def _complete(document: Part, needs_key: bool) -> Part:
     document = _unshared(document)
     for path, operation in operations_of(document):
         _summarise(operation)
-        if path.startswith(GUARDED):
+        if addresses.needs_key(path):
             operation["responses"] |= _unshared(described(401, 429))
         operation["responses"] = dict(sorted(operation["responses"].items()))
         _exemplify(operation)

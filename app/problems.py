@@ -20,6 +20,7 @@ from pydantic.fields import FieldInfo
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
+from headlight.addresses import path_of
 from headlight.schemas import ProblemAnswer
 from headlight.schemas.links import FRAGMENT
 from headlight.serving.logs import current
@@ -247,7 +248,7 @@ def install_problems(app: FastAPI, page: Callable[[Request, Problem], Response])
     async def _http_error(request: Request, error: HTTPException) -> Response:
         problem = error if isinstance(error, Problem) else problem_from_status(error, request)
         is_for_reading = "text/html" in request.headers.get("accept", "")
-        is_address = request.method == "GET" and not request.scope["path"].startswith("/api/")
+        is_address = request.method == "GET" and not path_of(request.scope).startswith("/api/")
         if problem.status_code == 404 and is_address and is_for_reading:
             return page(request, problem)
         return problem.response()

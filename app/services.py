@@ -137,7 +137,11 @@ class Services:
         self.experiments = Experiments(MAX_EXPERIMENTS, EXPERIMENT_SECONDS)
         self.links = Links(settings)
         self.chapters = Library(settings.chapters_dir)
-        self.profiles = ProfileRuns(settings.profile_seconds, settings.device)
+        self.profiles = ProfileRuns(
+            settings.profile_seconds,
+            settings.device,
+            for_visitors=settings.visitors_profile or bool(settings.api_keys),
+        )
         self.circuits, self.files, self.computations, self.searches = _desks(settings)
         self.atlases = Atlases(self.registry, settings.atlas_dir)
         self.loads = Loads(self.registry, settings.load_seconds)

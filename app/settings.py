@@ -43,6 +43,8 @@ HOME = _PACKAGE if (_PACKAGE / "static").is_dir() else _PACKAGE.parent
 # Compared with a host, never bound to by default.
 ANY_ADDRESS = ("0.0.0.0", "::")  # nosec B104
 
+ROOT_PATH = re.compile(r"(/[A-Za-z0-9._~-]{1,100}){0,10}")
+
 Device = Literal["auto", "cpu", "cuda", "mps"]
 Precision = Literal["float32", "bfloat16"]
 LogFormat = Literal["text", "json"]
@@ -268,6 +270,11 @@ class Settings(BaseSettings):
         ge=0,
     )
 
+    visitors_profile: bool = Field(
+        False,
+        description="Whether a client without a key may let the server measure the heads of a "
+        "model: that takes a core for up to profile_seconds, and writes into the model's folder.",
+    )
     host: str = Field(
         "127.0.0.1",
         description="Address to listen on; `0.0.0.0` or `::` for every address of this machine.",
@@ -350,11 +357,17 @@ class Settings(BaseSettings):
         description="Origins of other pages whose scripts may call the API, separated by commas, "
         "as `https://notebook.example.org`; `*` is any. Cookies are never accepted.",
     )
+    root_path: str = Field(
+        "",
+        pattern=rf"^{ROOT_PATH.pattern}$",
+        description="The path that a proxy has the server under, as `/lens`. A trusted proxy may "
+        "tell it by X-Forwarded-Prefix; pages need neither, links and QR codes do.",
+    )
     trusted_proxies: Several = Field(
         (),
         description="Addresses or networks of the proxies in front, separated by commas, as "
-        "`10.0.0.0/8`, whose X-Forwarded-For and X-Forwarded-Proto are believed. Without it the "
-        "client is the peer of the connection.",
+        "`10.0.0.0/8`, whose X-Forwarded-For, X-Forwarded-Proto and X-Forwarded-Prefix are "
+        "believed. Without it the client is the peer of the connection.",
     )
 
     @property

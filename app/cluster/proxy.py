@@ -17,6 +17,8 @@ from typing import Any
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from headlight.addresses import path_of
+
 CALLBACK = "RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH"
 LAYERS = "headlight.cluster.proxy.layers"
 N_TRIES = 3
@@ -133,7 +135,7 @@ class Holders:
         if scope["type"] == "http":
             # A client does not choose its replica.
             headers = [pair for pair in scope["headers"] if pair[0].lower() != HOLDER]
-            match = _TRACE.fullmatch(scope["path"])
+            match = _TRACE.fullmatch(path_of(scope))
             if match and (replica := await self._holder(match[1])):
                 headers.append((HOLDER, replica.encode()))
             scope = {**scope, "headers": headers}

@@ -40,6 +40,10 @@ def serve(
         ),
     ] = "127.0.0.1",
     port: Annotated[int, _listening("Port; 0 takes a free one.", "PORT", min=0, max=65535)] = 8000,
+    root_path: Annotated[
+        str | None,
+        _listening("Path that a proxy has the server under, as /lens.", "PATH"),
+    ] = None,
     workers: Annotated[
         int | None,
         _listening(

@@ -13,7 +13,7 @@ import asyncio
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from headlight.middleware.security import PROBES
+from headlight.addresses import PROBES, path_of
 from headlight.problems import Problem
 from headlight.serialization.accept import negotiate_coding
 from headlight.serialization.compression import Coding, compressed
@@ -65,7 +65,7 @@ class _BufferedResponse:
     def __init__(self, scope: Scope, forward: Send) -> None:
         self.request = Headers(scope=scope)
         # A probe asks how the server is now: nothing of it may be kept.
-        self.may_be_kept = scope["method"] == "GET" and scope["path"] not in PROBES
+        self.may_be_kept = scope["method"] == "GET" and path_of(scope) not in PROBES
         self.forward = forward
         self.start: Message | None = None
 

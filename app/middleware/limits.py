@@ -24,7 +24,8 @@ from cachetools import LRUCache
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from headlight.middleware.security import METRICS, KeyRing, is_guarded
+from headlight.addresses import METRICS, is_rated, path_of
+from headlight.middleware.security import KeyRing, shown_keys
 from headlight.problems import Problem
 from headlight.serving.replicas import Quota, Shared
 from headlight.settings import BODY_SECONDS, MAX_HEADER_BYTES
@@ -159,11 +160,11 @@ class RateLimit:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or reject it."""
-        if not is_guarded(scope):
+        if scope["type"] != "http" or not is_rated(path_of(scope)):
             await self.app(scope, receive, send)
             return
-        client = self.keys.valid_key(Headers(scope=scope)) or client_of(scope)
-        if scope["path"] == METRICS:  # a scraper on a client's machine has its own quota
+        client = self.keys.valid_key(shown_keys(Headers(scope=scope))) or client_of(scope)
+        if path_of(scope) == METRICS:  # a scraper on a client's machine has its own quota
             client = f"{client} {METRICS}"
         quota = await self._take(client)
         headers = self._headers(quota)

@@ -2,8 +2,9 @@
 
 import hashlib
 import hmac
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 
 from fastapi import Response
 from pydantic import SecretStr
@@ -12,27 +13,21 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from headlight.addresses import PROBES, needs_key, path_of
 from headlight.problems import Problem
 from headlight.static_files import THEME_SCRIPT
 
-METRICS = "/metrics"
-GUARDED = "/api/", METRICS
-PROBES = frozenset({"/healthz", "/readyz"})
-
 KEY_HEADER = "X-API-Key"
 CHALLENGE = 'Bearer realm="Headlight"'
+BASIC = 'Basic realm="Headlight: the key is the password", charset="UTF-8"'
+"""A browser that opens the card of a model asks its reader; calls of the API never take it.
+
+The browser sends it by itself afterwards, which a script of another page could use (CSRF).
+"""
 
 _REQUEST_HEADERS = ["Accept", "Authorization", "Content-Type", "If-None-Match", "X-Request-ID"]
 _QUOTA_HEADERS = ["RateLimit", "RateLimit-Policy", "Retry-After"]
 _RESPONSE_HEADERS = ["Content-Location", "ETag", "X-Request-ID", *_QUOTA_HEADERS]
-
-
-def is_guarded(scope: Scope) -> bool:
-    """Return True if a request needs a key: a call of the API, or a read of the metrics.
-
-    The page and the probes need none.
-    """
-    return scope["type"] == "http" and str(scope["path"]).startswith(GUARDED)
 
 
 class TrustedHosts(TrustedHostMiddleware):
@@ -40,7 +35,7 @@ class TrustedHosts(TrustedHostMiddleware):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or reject it."""
-        if scope["type"] == "http" and scope["path"] in PROBES:
+        if scope["type"] == "http" and path_of(scope) in PROBES:
             await self.app(scope, receive, send)
         else:
             await super().__call__(scope, receive, send)
@@ -81,10 +76,10 @@ class KeyRing:
     def __init__(self, keys: Iterable[SecretStr]) -> None:
         self._digests = [_digest(key.get_secret_value().encode()) for key in keys]
 
-    def valid_key(self, headers: Headers) -> str | None:
-        """Return a name for the first valid key that a request shows; None if it shows none."""
+    def valid_key(self, keys: Iterable[bytes]) -> str | None:
+        """Return a name for the first valid key among those that a request shows; None: none is."""
         key_name = None
-        for key in shown_keys(headers):
+        for key in keys:
             for digest in self._digests:
                 if hmac.compare_digest(_digest(key), digest):
                     key_name = key_name or digest.hex()
@@ -103,19 +98,22 @@ class ApiKeys:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or reject it."""
-        if is_guarded(scope):
+        if scope["type"] == "http" and needs_key(path_of(scope)):
             headers = Headers(scope=scope)
-            if self.keys.valid_key(headers) is None:
-                raise self._rejection(headers)
+            is_page = not path_of(scope).startswith("/api/")
+            keys = [*shown_keys(headers), *(typed_key(headers) if is_page else ())]
+            if self.keys.valid_key(keys) is None:
+                is_page &= "text/html" in headers.get("accept", "")
+                raise self._rejection(keys, BASIC if is_page else CHALLENGE)
         await self.app(scope, receive, send)
 
-    def _rejection(self, headers: Headers) -> Problem:
-        if any(shown_keys(headers)):
-            challenge = f'{CHALLENGE}, error="invalid_token"'
+    def _rejection(self, keys: Sequence[bytes], challenge: str) -> Problem:
+        if keys:
+            challenge += ', error="invalid_token"' if challenge == CHALLENGE else ""
             detail = "the API key is not valid here; ask the operator of this server for one"
             return Problem(401, "key-refused", detail, headers={"WWW-Authenticate": challenge})
         detail = f"this needs a key: send it as 'Authorization: Bearer KEY' or '{KEY_HEADER}: KEY'"
-        return Problem(401, "key-missing", detail, headers={"WWW-Authenticate": CHALLENGE})
+        return Problem(401, "key-missing", detail, headers={"WWW-Authenticate": challenge})
 
 
 def shown_keys(headers: Headers) -> Iterator[bytes]:
@@ -125,6 +123,14 @@ def shown_keys(headers: Headers) -> Iterator[bytes]:
         yield credentials.strip().encode("latin-1")
     if key := headers.get(KEY_HEADER, "").strip():
         yield key.encode("latin-1")
+
+
+def typed_key(headers: Headers) -> Iterator[bytes]:
+    """Yield the password of Basic authentication (RFC 7617), if a request has one."""
+    scheme, _, credentials = headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "basic":
+        with suppress(ValueError):
+            yield b64decode(credentials.strip(), validate=True).partition(b":")[2]
 
 
 def _digest(key: bytes) -> bytes:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request, Response
 
+from headlight.addresses import full_path
 from headlight.problems import described, host_refused, over_limit
 from headlight.routes.strict_json import JsonRoute
 from headlight.schemas import SVG
@@ -71,10 +72,14 @@ async def share(
         keep = partial(services.links.keep, body.state)
         kept = await run_in_thread(keep, services.links.threads, client_left(request))
     link_id, expires = kept
-    path_of = partial(request.app.url_path_for, link_id=link_id)
-    response.headers["Location"] = path_of("link")
+    response.headers["Location"] = full_path(request, "link", link_id=link_id)
     is_local = is_loopback(request.url.hostname or "")
-    return LinkAnswer(id=link_id, path=path_of("shared"), expires=expires, local=is_local)
+    return LinkAnswer(
+        id=link_id,
+        path=request.app.url_path_for("shared", link_id=link_id),
+        expires=expires,
+        local=is_local,
+    )
 
 
 @router.get("/links/{link_id}", responses=_errors(404, 422, 503))

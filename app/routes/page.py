@@ -5,6 +5,7 @@ a link asks the server to keep it (`headlight.serving.links`).
 """
 
 import re
+from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import lru_cache
 from typing import Any
@@ -14,6 +15,7 @@ from fastapi.responses import HTMLResponse
 from fastapi.templating import Jinja2Templates
 from markupsafe import Markup
 
+from headlight.addresses import root_of
 from headlight.model.checkpoint.card import flatten, to_markdown
 from headlight.models.cards import model_answer, prose_of
 from headlight.problems import Problem, described
@@ -38,10 +40,7 @@ from headlight.static_files import (
 router = APIRouter(route_class=JsonRoute, include_in_schema=False)
 
 _templates = Jinja2Templates(HOME / "templates")
-_templates.env.globals |= {
-    "static_url": STATIC_URL,
-    "theme_first": Markup(THEME_SCRIPT),  # a file of ours  # nosec B704
-}
+_templates.env.globals["theme_first"] = Markup(THEME_SCRIPT)  # a file of ours  # nosec B704
 _REVALIDATE = {"Cache-Control": "no-cache"}
 
 # The modules of the first drawing, so that a browser need not find them one by one.
@@ -67,11 +66,29 @@ const accessible = () => ({
     ),
   },
 });
+// The document names no server: its paths are below the root that this page is in.
+const here = () => ({
+  statePlugins: { spec: { wrapActions: {
+    updateJsonSpec: (update) => (spec) =>
+      update({ ...spec, servers: [{ url: new URL('.', location.href).pathname }] }),
+  } } },
+});
 SwaggerUIBundle({
-  url: '/openapi.json', dom_id: '#swagger-ui', deepLinking: true, validatorUrl: null,
-  plugins: [accessible],
+  url: 'openapi.json', dom_id: '#swagger-ui', deepLinking: true, validatorUrl: null,
+  plugins: [accessible, here],
 });
 """
+
+
+def _page(
+    request: Request, template: str, status: int = 200, modules: Sequence[str] = (), **context: Any
+) -> Response:
+    """Return a page whose addresses are relative to it."""
+    root = root_of(request)
+    urls = {"static_url": STATIC_URL, "plotly_url": PLOTLY_URL, "docs_url": DOCS_URL}
+    context |= {name: root + url.removeprefix("/") for name, url in urls.items()}
+    context |= {"root": root, "modules": [f"{context['static_url']}/js/{name}" for name in modules]}
+    return _templates.TemplateResponse(request, template, context, status, headers=_REVALIDATE)
 
 
 @router.get("/")
@@ -81,8 +98,7 @@ async def page(request: Request) -> Response:
 
 
 def _application(request: Request, status: int = 200) -> Response:
-    context = {"plotly_url": PLOTLY_URL, "modules": _modules(_ENTRIES), "logo": logo()}
-    return _templates.TemplateResponse(request, "index.html", context, status, headers=_REVALIDATE)
+    return _page(request, "index.html", status, _modules(_ENTRIES), logo=logo())
 
 
 @router.get("/s/{link_id}")
@@ -99,13 +115,8 @@ async def shared(link_id: str, request: Request, services: ServicesDep) -> Respo
 async def experiments(request: Request, services: ServicesDep) -> Response:
     """Return the page of experiments."""
     services.experiments.prepare()
-    context = {
-        "plotly_url": PLOTLY_URL,
-        "modules": _modules(_EXPERIMENTS),
-        "tabs": experiment_tabs(),
-        "code": f"{STATIC_URL}/js/",
-    }
-    return _templates.TemplateResponse(request, "experiments.html", context, headers=_REVALIDATE)
+    modules = _modules(_EXPERIMENTS)
+    return _page(request, "experiments.html", modules=modules, tabs=experiment_tabs(), code="./")
 
 
 @router.get("/models/{model}/card", responses=described(404, 503))
@@ -125,7 +136,7 @@ def card(model: str, request: Request, services: ServicesDep) -> Response:
         },
         "prose": prose_of(to_markdown(model_card)),
     }
-    return _templates.TemplateResponse(request, "card.html", context, headers=_REVALIDATE)
+    return _page(request, "card.html", **context)
 
 
 def _lines_of(value: object) -> list[object]:
@@ -192,9 +203,7 @@ async def shell(request: Request, services: ServicesDep) -> Response:
 
 def problem_page(request: Request, problem: Problem) -> Response:
     """Return the page at an address where there is nothing."""
-    return _templates.TemplateResponse(
-        request, "problem.html", problem.document(), problem.status_code
-    )
+    return _page(request, "problem.html", **problem.document())
 
 
 # FastAPI's own page loads Swagger UI from a CDN, and starts it inline, which the content security
@@ -202,7 +211,7 @@ def problem_page(request: Request, problem: Problem) -> Response:
 @router.get("/docs")
 async def docs(request: Request) -> Response:
     """Swagger UI, served from an installed package."""
-    return _templates.TemplateResponse(request, "docs.html", {"docs_url": DOCS_URL})
+    return _page(request, "docs.html")
 
 
 @router.get("/docs/start.js")
@@ -213,5 +222,5 @@ async def start() -> Response:
 
 @lru_cache(maxsize=2)
 def _modules(entries: tuple[str, ...]) -> list[str]:
-    """Return the URLs of the entry modules and of all that they import."""
-    return [f"{STATIC_URL}/js/{name}" for name in sorted(modules_of(entries, _IMPORT))]
+    """Return the names of the entry modules and of all that they import."""
+    return sorted(modules_of(entries, _IMPORT))

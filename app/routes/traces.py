@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
+from headlight.addresses import full_path
 from headlight.model.trace import Token
 from headlight.model.tracing import read_ids, require_known, typed_tokens
 from headlight.models.registry import Registry
@@ -242,7 +243,7 @@ def _unknown_trace(detail: str) -> Problem:
 
 def _location(request: Request, trace_id: str, sent_as: ResponseFormat) -> str:
     """Return the address of a kept trace, in the format that it was just sent in."""
-    path = request.app.url_path_for("kept_trace", trace_id=trace_id)
+    path = full_path(request, "kept_trace", trace_id=trace_id)
     asked: dict[str, str] = {}
     if sent_as.dtype != "float32":
         asked["dtype"] = sent_as.dtype

@@ -138,7 +138,8 @@ def route_of(scope: Scope) -> str:
     if (route := scope.get("route")) is not None:
         return str(getattr(route, "path", NO_ROUTE))
     if scope.get("endpoint") is not None and scope.get("root_path"):
-        return f"/{scope['root_path'].split('/')[1]}"  # mounted files are one route
+        mounted = str(scope["root_path"]).removeprefix(scope.get("app_root_path", ""))
+        return f"/{mounted.split('/')[1]}" if mounted else NO_ROUTE  # mounted files are one route
     return NO_ROUTE
 
 

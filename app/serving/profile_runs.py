@@ -31,11 +31,13 @@ class ProfileRuns:
     Args:
         seconds: how long one may take; 0: none is started.
         device: the name of the device to measure on.
+        for_visitors: those who ask have a key, or need none.
     """
 
-    def __init__(self, seconds: int, device: str) -> None:
+    def __init__(self, seconds: int, device: str, *, for_visitors: bool) -> None:
         self.seconds = seconds
         self.device = device
+        self.for_visitors = for_visitors
         self.is_stopping = False
         self.places = Places(N_PLACES, "too-many-profiles", "profiles are being measured")
         self._processes: set[asyncio.subprocess.Process] = set()
@@ -47,6 +49,11 @@ class ProfileRuns:
             return f"The heads of {name} are measured already."
         if not self.seconds:
             return "This server measures no heads: HEADLIGHT_PROFILE_SECONDS is 0."
+        if not self.for_visitors:
+            return (
+                "This server measures no heads for visitors: HEADLIGHT_VISITORS_PROFILE or a key "
+                f"allows it, or its operator runs `headlight profile {name}`."
+            )
         if not os.access(folder, os.W_OK):
             return (
                 f"The folder of {name} is read-only, so no profile can be kept in it; measure a "

@@ -5,6 +5,7 @@
 
 import { grouped } from '../words/numbers.js';
 import { choosingModel } from '../state/state.js';
+import { atRoot } from './root.js';
 
 /**
  * @import { ModelsAnswer } from './schemas'
@@ -166,7 +167,9 @@ export async function call(path, { body, accept = 'application/json', signal } =
   const key = readKey();
   const posted = body && { method: 'POST', body: JSON.stringify(body) };
   const headers = { Accept: accept, ...(body && { 'Content-Type': 'application/json' }) };
-  const answer = await arrived(fetch(path, { signal, ...posted, headers: withKey(headers, key) }));
+  const answer = await arrived(
+    fetch(atRoot(path), { signal, ...posted, headers: withKey(headers, key) }),
+  );
   if (answer.status === 401) keyRefused(key !== '');
   if (!answer.ok) throw await problemOf(answer);
   return answer;

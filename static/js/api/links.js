@@ -3,6 +3,7 @@
  */
 
 import { asProblem, BASE, call, fetchJson } from './calls.js';
+import { atRoot, belowRoot, serverAddress } from './root.js';
 import { asSentence } from '../words/lists.js';
 
 /** The path of a page that opens a link. */
@@ -19,15 +20,26 @@ const GONE = [404, 422];
  * @returns {Promise<string>} a sentence that says why there is no state; empty: there is one, or no link
  */
 export async function followLink({ location, history } = globalThis) {
-  const id = PATH.exec(location.pathname)?.[1];
+  const id = PATH.exec(belowRoot(location.pathname))?.[1];
   if (id === undefined) return '';
   try {
     const { state } = await fetchJson(`${BASE}/links/${id}`);
-    history.replaceState(null, '', `/#${state}`);
+    keepAddresses();
+    history.replaceState(null, '', atRoot(`/#${state}`));
     return '';
   } catch (error) {
-    return whyLost(error, () => history.replaceState(null, '', '/'));
+    return whyLost(error, () => {
+      keepAddresses();
+      history.replaceState(null, '', atRoot('/'));
+    });
   }
+}
+
+/** Make the page's relative addresses whole, as they are relative to the address that it leaves. */
+function keepAddresses() {
+  const relative = globalThis.document?.querySelectorAll?.('a[href^=".."], #plotly') ?? [];
+  for (const each of /** @type {Iterable<HTMLAnchorElement>} */ (relative))
+    each.href = `${each.href}`;
 }
 
 /**
@@ -58,12 +70,11 @@ export async function linkLimits() {
 /**
  * Let the server keep a state.
  * @param {string} state the fragment of an address, without `#`
- * @param {string} origin `https://host`
  * @returns {Promise<Link>}
  */
-export async function createLink(state, origin) {
+export async function createLink(state) {
   const { id, path, expires } = await fetchJson(`${BASE}/links`, { body: { state } });
-  return { id, path, address: origin + path, expires: new Date(expires) };
+  return { id, path, address: serverAddress() + path, expires: new Date(expires) };
 }
 
 /** Return the QR code of a link as a picture. @param {string} id @returns {Promise<Blob>} */

@@ -4,6 +4,7 @@
  */
 
 import { asProblem } from '../api/calls.js';
+import { atRoot } from '../api/root.js';
 import { fetchChapter, fetchChapters, fetchOutcome, readChapter } from '../api/chapters.js';
 import {
   answered,
@@ -146,7 +147,7 @@ class ChapterPanel {
   /** Open a step's view and show its text. @param {number} step */
   go(step) {
     if (!this.chapter || step < 0 || step >= this.chapter.steps.length) return;
-    const link = withPlace(this.chapter.steps[step].link, this.chapter.id, step);
+    const link = atRoot(withPlace(this.chapter.steps[step].link, this.chapter.id, step));
     const [path, hash] = link.split('#');
     this.keepProgress({ ...this.progress(), step });
     if (new URL(path || '.', location.href).pathname !== location.pathname) {

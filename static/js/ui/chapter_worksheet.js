@@ -1,6 +1,7 @@
 /** A chapter on paper: its texts and questions, and the answers on a page of their own at the end. */
 
 import { fetchOutcome } from '../api/chapters.js';
+import { atRoot } from '../api/root.js';
 import { choicesOf, revealed } from '../rules/chapter.js';
 import { element, printAlone } from './dom.js';
 
@@ -64,7 +65,9 @@ function stepOf({ title, html, question, opens, marks, link }, outcome, at, text
   const look = [place, marks].filter(Boolean).join(' · ');
   if (look) parts.push(element('p', { class: 'worksheet-look' }, look));
   if (place)
-    parts.push(element('p', { class: 'worksheet-read' }, new URL(link, location.href).href));
+    parts.push(
+      element('p', { class: 'worksheet-read' }, new URL(atRoot(link), location.href).href),
+    );
   if (question && outcome) {
     parts.push(element('p', { class: 'worksheet-asks' }, question.asks));
     const choices = choicesOf(outcome, question);

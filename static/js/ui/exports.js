@@ -8,6 +8,7 @@ import { capitalised, counted } from '../words/lists.js';
 import { inBytes } from '../words/numbers.js';
 import { openingElement, openingOf, tileElement } from '../rules/presentation.js';
 import { callsOf, commandsOf, madeOf, originOf, pythonOf } from '../api/request_code.js';
+import { serverAddress } from '../api/root.js';
 import { withoutNulls } from '../trace/trace.js';
 import { save, element } from './dom.js';
 
@@ -151,13 +152,13 @@ export async function saveAnswer({ figure, name }, label) {
 
 /** @param {Subject} of */
 export async function copyCurl({ trace, figure }) {
-  await copy(commandsOf(location.origin, callsOf(trace, figure.grid), figure.grid.made));
+  await copy(commandsOf(serverAddress(), callsOf(trace, figure.grid), figure.grid.made));
   return 'Command copied';
 }
 
 /** @param {Subject} of */
 export async function copyPython({ trace, figure }) {
-  await copy(pythonOf(location.origin, callsOf(trace, figure.grid), figure.grid));
+  await copy(pythonOf(serverAddress(), callsOf(trace, figure.grid), figure.grid));
   return 'Script copied';
 }
 

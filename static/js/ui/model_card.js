@@ -1,6 +1,7 @@
 /** The facts about the model below the page. Loaded when they come into sight. */
 
 import { modelName } from '../api/calls.js';
+import { atRoot } from '../api/root.js';
 import { counted } from '../words/lists.js';
 import { inBytes, percent, grouped } from '../words/numbers.js';
 import { element } from './dom.js';
@@ -28,7 +29,11 @@ export function showCard(host, card) {
         ', then reload this page.',
       ),
     ),
-    element('a.card-link', { href: `/models/${encodeURIComponent(card.id)}/card` }, 'Model card'),
+    element(
+      'a.card-link',
+      { href: atRoot(`/models/${encodeURIComponent(card.id)}/card`) },
+      'Model card',
+    ),
   );
 }
 

@@ -95,7 +95,7 @@ function createLinkPart(announce) {
     const hash = location.hash;
     const { days, bytes } = await limitsNow();
     if (days === 0 || hash.length - 1 > bytes) return null;
-    if (made?.hash !== hash) made = { hash, link: createLink(hash.slice(1), location.origin) };
+    if (made?.hash !== hash) made = { hash, link: createLink(hash.slice(1)) };
     try {
       return await made.link;
     } catch (error) {

@@ -9,6 +9,8 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
+from headlight.routes import ROUTERS
+from headlight.static_files import STATIC_URL
 from tests.app.conftest import client_of
 
 ADA, GRACE = "ada-0123456789abcdef", "grace-0123456789abcdef"
@@ -88,7 +90,7 @@ def test_only_a_bearer_token_is_a_key(keyed, problem, authorization):
     problem(answer, 401, "key-missing")
 
 
-@pytest.mark.parametrize("path", ["/", "/healthz", "/docs", "/openapi.json", "/models/tiny/card"])
+@pytest.mark.parametrize("path", ["/", "/healthz", "/docs", "/openapi.json"])
 def test_the_page_and_the_probes_need_no_key(keyed, path):
     assert keyed.get(path).status_code == 200
 
@@ -218,3 +220,43 @@ def test_the_page_may_use_the_clipboard_and_no_sensor(client):
 def test_no_header_names_the_software(server):
     answer = httpx.get(f"{server.url}/")
     assert {"server", "x-powered-by"} & set(answer.headers) == set()
+
+
+def all_paths():
+    """Return a path of every route and mount of the application."""
+    routes = [route for router in ROUTERS for route in router.routes]
+    paths = {re.sub(r"\{\w+\}", "tiny", route.path) for route in routes}
+    return sorted({*paths, "/openapi.json", f"{STATIC_URL}/logo.svg", "/static/x", "/nothing"})
+
+
+OPEN = {"/", "/experiments", "/docs", "/docs/start.js", "/healthz", "/readyz", "/openapi.json"}
+OPEN_FOLDERS = "/static/", "/docs/files/", "/s/"
+
+
+@pytest.mark.parametrize("path", all_paths())
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "OPTIONS"])
+def test_every_route_needs_a_key_but_those_that_are_listed(keyed, method, path):
+    is_open = path in OPEN or path.startswith(OPEN_FOLDERS)
+    answer = keyed.request(method, path)
+    assert (answer.status_code != 401) == is_open, answer.text
+    if not is_open:
+        assert "dense" not in answer.text, "a refusal names no model"
+
+
+def test_every_route_that_needs_a_key_has_a_rate(client_with):
+    client = client_with(requests_per_minute=1)
+    for path in all_paths():
+        is_unrated = path in OPEN or path.startswith(OPEN_FOLDERS[:2])
+        assert ("ratelimit" in client.get(path).headers) != is_unrated, path
+
+
+def test_a_browser_asks_for_the_key_of_a_card_and_calls_do_not_take_it(keyed):
+    page = {"accept": "text/html"}
+    asked = keyed.get("/models/tiny/card", headers=page)
+    assert asked.headers["www-authenticate"].startswith("Basic ")
+    assert keyed.get("/models/tiny/card", headers=page, auth=("", GRACE)).status_code == 200
+    assert keyed.get("/models/tiny/card", headers=page, auth=("", "no")).status_code == 401
+    broken = {"authorization": "Basic \xff=".encode("latin-1")}
+    assert keyed.get("/models/tiny/card", headers=broken).status_code == 401
+    call = keyed.get("/api/v1/limits", auth=("", GRACE), headers=page)
+    assert (call.status_code, call.headers["www-authenticate"][:6]) == (401, "Bearer")

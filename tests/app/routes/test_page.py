@@ -1,6 +1,7 @@
 """GET /, GET /experiments and the card of a model: the pages."""
 
 import re
+from urllib.parse import urljoin
 
 import pytest
 
@@ -22,12 +23,13 @@ def test_a_page_is_html_that_is_revalidated(client, path):
 
 
 def test_everything_a_page_names_comes_from_this_server(client, path):
-    named = re.findall(r'<(?:script|link|img)[^>]*(?:src|href)="([^"]+)"', client.get(path).text)
+    found = re.findall(r'<(?:script|link|img)[^>]*(?:src|href)="([^"]+)"', client.get(path).text)
+    assert not any(file.startswith("/") for file in found), "a proxy may have it under a path"
+    named = [urljoin(path, file) for file in found]
     assert (PLOTLY_URL in named) == (path != "/models/tiny/card")
     for file in named:
         if file.startswith("data:"):
             continue  # the logo is in the page
-        assert file.startswith("/")
         response = client.get(file)
         assert response.status_code == 200, file
         assert "immutable" in response.headers["cache-control"], "a second load asks for none"
@@ -40,7 +42,9 @@ def test_the_one_inline_script_is_the_theme(client, path):
 
 
 def test_the_modules_of_the_first_drawing_are_named_beforehand(client):
-    named = re.findall(rf'rel="modulepreload" href="{STATIC_URL}/js/([^"]+)"', client.get("/").text)
+    named = re.findall(
+        rf'rel="modulepreload" href="\.{STATIC_URL}/js/([^"]+)"', client.get("/").text
+    )
     assert {"main.js", "trace/trace.js", "views/attention/attention.js"} <= set(named)
     assert "views/compare/compare.js" not in named, "loaded when the view is opened"
     assert len(named) == len(set(named))
@@ -50,14 +54,14 @@ def test_the_page_of_experiments_has_a_tab_for_each_with_its_code(client):
     page = client.get("/experiments").text
     assert re.findall(r'id="tab-(\w+)"', page) == list(EXPERIMENTS)
     for address in re.findall(r'data-module="([^"]+)"', page):
-        assert client.get(address).status_code == 200, address
+        assert client.get(urljoin(f"{STATIC_URL}/js/", address)).status_code == 200, address
     drawn = {path.stem for path in (SCRIPTS / "views" / "experiments").glob("*.js")}
     assert drawn == set(EXPERIMENTS)
 
 
 def test_pages_lead_to_each_other(client):
-    assert 'href="/experiments"' in client.get("/").text
-    assert 'href="/"' in client.get("/experiments").text
+    assert 'href="./experiments"' in client.get("/").text
+    assert 'href="./"' in client.get("/experiments").text
 
 
 @pytest.mark.parametrize("address", ["/nope", "/models/nope/card"])
@@ -66,7 +70,8 @@ def test_a_browser_at_a_wrong_address_gets_a_page_and_a_program_a_problem(client
     assert response.status_code == 404
     assert response.headers["content-type"].startswith("text/html")
     assert "nope" in response.text
-    assert '<a href="/">' in response.text
+    home = re.search(r'<a href="([./]+)">', response.text)[1]
+    assert urljoin(address, home) == "/"
     assert client.get(address).json()["status"] == 404
     asked = client.get("/api/v1/models/nope", headers={"Accept": "text/html"})
     assert asked.json()["status"] == 404

@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 from fastapi.testclient import TestClient
+from pydantic import SecretStr
 
 from headlight.main import create_app
 from headlight.model.checkpoint.profile import HEADS, to_json
@@ -22,7 +23,7 @@ def folder(zoo, tmp_path):
 @pytest.fixture
 def client(settings, folder):
     """Yield a reader of a server with that model."""
-    own = settings.model_copy(update={"models_dir": folder.parent})
+    own = settings.model_copy(update={"models_dir": folder.parent, "visitors_profile": True})
     with TestClient(create_app(own), base_url="http://localhost") as reader:
         yield reader
 
@@ -81,6 +82,18 @@ def test_a_server_may_measure_nothing(settings, folder, problem):
     with TestClient(create_app(own), base_url="http://localhost") as client:
         assert "HEADLIGHT_PROFILE_SECONDS" in client.get(path_of("mine")).json()["reason"]
         problem(client.post(path_of("mine"), json={}), 403, "no-profile")
+
+
+def test_visitors_measure_nothing_unless_a_setting_or_a_key_allows_it(settings, folder, problem):
+    own = settings.model_copy(update={"models_dir": folder.parent})
+    with TestClient(create_app(own), base_url="http://localhost") as client:
+        assert "HEADLIGHT_VISITORS_PROFILE" in client.get(path_of("mine")).json()["reason"]
+        problem(client.post(path_of("mine"), json={}), 403, "no-profile")
+    keyed = own.model_copy(update={"api_keys": (SecretStr("a-key-of-sixteen"),)})
+    with TestClient(create_app(keyed), base_url="http://localhost") as client:
+        key = {"x-api-key": "a-key-of-sixteen"}
+        assert client.get(path_of("mine"), headers=key).json()["reason"] == ""
+        problem(client.post(path_of("mine"), json={}), 401, "key-missing")
 
 
 @pytest.mark.parametrize("sentences", [7, 1_001, "many"])

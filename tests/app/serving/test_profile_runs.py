@@ -21,7 +21,7 @@ def runs_of(tmp_path, monkeypatch):
 
     def make(script, seconds=60):
         (folder / "measurement.py").write_text(script)
-        return ProfileRuns(seconds, "cpu")
+        return ProfileRuns(seconds, "cpu", for_visitors=True)
 
     return make
 
@@ -102,7 +102,7 @@ def test_a_server_that_stops_ends_its_measurements(runs_of, tmp_path):
 
 
 def test_one_profile_is_measured_at_a_time():
-    runs = ProfileRuns(60, "cpu")
+    runs = ProfileRuns(60, "cpu", for_visitors=True)
     with runs.places.place(), pytest.raises(Problem) as caught, runs.places.place():
         pass
     assert (caught.value.status_code, caught.value.kind) == (503, "too-many-profiles")
