@@ -205,7 +205,7 @@ def _allowed(request: Request, headers: Mapping[str, str]) -> str:
             for scope in asked
             if any(route.matches(scope)[0] is Match.FULL for route in routes)
         }
-    return ", ".join(sorted(methods | {"HEAD"} if "GET" in methods else methods))
+    return ", ".join(sorted({*methods, "OPTIONS"} | ({"HEAD"} if "GET" in methods else set())))
 
 
 def host_refused(request: Request) -> Problem:
@@ -247,6 +247,8 @@ def install_problems(app: FastAPI, page: Callable[[Request, Problem], Response])
     @app.exception_handler(HTTPException)
     async def _http_error(request: Request, error: HTTPException) -> Response:
         problem = error if isinstance(error, Problem) else problem_from_status(error, request)
+        if problem.status_code == 405 and request.method == "OPTIONS":
+            return Response(status_code=204, headers=problem.headers)
         is_for_reading = "text/html" in request.headers.get("accept", "")
         is_address = request.method == "GET" and not path_of(request.scope).startswith("/api/")
         if problem.status_code == 404 and is_address and is_for_reading:

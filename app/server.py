@@ -6,6 +6,7 @@ that never ends (94 MB after 50 MB were sent), and saves 0.15 of 0.5 ms a reques
 too many connections are the reverse proxy's (compose.yaml).
 """
 
+import asyncio
 import ctypes
 import errno
 import faulthandler
@@ -13,6 +14,7 @@ import gc
 import ipaddress
 import logging
 import os
+import re
 import signal
 import socket
 import sys
@@ -21,14 +23,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from tempfile import TemporaryDirectory
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from fastapi import FastAPI
+from h11 import RemoteProtocolError
+from h11._receivebuffer import ReceiveBuffer
 from rich.console import Console
 from rich.table import Column, Table
+from uvicorn.config import STARTUP_FAILURE
 from uvicorn.protocols.http.h11_impl import H11Protocol
-from uvicorn.supervisors import Multiprocess
+from uvicorn.supervisors.multiprocess import Multiprocess, Process
 
 from headlight.serving import logs
 from headlight.settings import ANY_ADDRESS, MAX_HEADER_BYTES, Settings, warnings_of
@@ -42,6 +48,9 @@ KEEP_ALIVE_SECONDS = 75
 """Proxies keep idle connections for 60 s mostly; the side that sends requests must close first."""
 
 CLOSE = (b"connection", b"close")
+
+HEAD_END = re.compile(rb"\n\r?\n")
+UNSAFE_LINE = re.compile(rb"(?<!\r)\n|\n[ \t]")
 
 DRAIN_SECONDS = 0.2
 """How long an idle connection stays open after the server began to stop."""
@@ -63,6 +72,14 @@ other so often that 64 clients get 4 % fewer answers.
 
 # Names of glibc's malloc.h for `mallopt`.
 M_MMAP_THRESHOLD, M_ARENA_MAX = -3, -8
+
+ANSWER_SECONDS = 300
+"""How long a worker may take to start, or to answer once it serves."""
+
+PING_SECONDS = 0.2
+
+MAX_FAILED = 3
+"""Workers in a row that may end before they serve; one more would end, too."""
 
 MALLOC_VARIABLES = ("GLIBC_TUNABLES", "MALLOC_ARENA_MAX", "MALLOC_MMAP_THRESHOLD_")
 """With any of them the operator tunes the allocator."""
@@ -176,17 +193,83 @@ def serve(listener: socket.socket, host: str, settings: Settings) -> None:
         services = application.state.services
         services.registry.describe()
         console = Console(highlight=False, markup=False)
-        greet(console, address_of(listener), services.settings, services.registry)
+        address, of_services = address_of(listener), (services.settings, services.registry)
         if settings.workers > 1:
-            port = share_port(listener)
-            Multiprocess(config_of(partial(build, settings), settings), [port]).run()
+            console.print(f"{settings.workers} workers start", style="dim")
+            config = config_of(partial(build, settings), settings)
+            workers = Workers(config, share_port(listener))
+            workers.on_ready = partial(greet, console, address, *of_services)
+            workers.run()
+            if workers.failure:
+                raise EngineLost(workers.failure)
             return
+        greet(console, address, *of_services)
         with suppress(KeyboardInterrupt):
             uvicorn.Server(config_of(application, settings)).run(sockets=[listener])
         if services.has_failed:
             raise EngineLost(services.why_not_ready)
         if threading.active_count() > 1:
             end_now()
+
+
+class Workers(Multiprocess):
+    """uvicorn's supervisor, which gives a worker minutes to start, and tells why one ended.
+
+    uvicorn's own kills a worker that has not answered for five seconds, also while it imports
+    PyTorch, which takes longer on a busy machine; a longer time would hold up its whole loop.
+
+    Attributes:
+        on_ready: called once, when the first worker serves.
+        failure: the reason for which no worker was started again; empty: they served.
+    """
+
+    def __init__(self, config: uvicorn.Config, port: socket.socket) -> None:
+        super().__init__(config, [port])
+        self.on_ready: Callable[[], object] = lambda: None
+        self.failure = ""
+        self._answered: dict[Process, float] = {}
+        self._serving: set[Process] = set()
+        self._n_failed = 0
+
+    def keep_subprocess_alive(self) -> None:
+        """Replace each worker that ended, or that has not answered for minutes."""
+        for index, worker in enumerate(self.processes):
+            if self.should_exit.is_set():
+                return
+            if worker.process.is_alive() and self._answers(worker):
+                continue
+            hangs = worker.process.is_alive()
+            worker.kill()
+            worker.join()
+            why = f"it did not answer for {ANSWER_SECONDS} s" if hangs else ended(worker.exitcode)
+            self._n_failed = 0 if worker in self._serving else self._n_failed + 1
+            if self._n_failed >= MAX_FAILED or worker.exitcode == STARTUP_FAILURE:
+                self.failure = f"a worker ended before it served ({why})"
+                self.should_exit.set()
+                return
+            logger.error("worker %s ended: %s; another takes its place", worker.pid, why)
+            self.processes[index] = Process(self.config, self.sockets)
+            self.processes[index].start()
+
+    def _answers(self, worker: Process) -> bool:
+        """Return True if a worker serves, or may still begin to."""
+        began = self._answered.setdefault(worker, monotonic())
+        if not worker.is_ready(PING_SECONDS):
+            return monotonic() - began < ANSWER_SECONDS
+        self._answered[worker] = monotonic()
+        if not self._serving:
+            self.on_ready()
+        self._serving.add(worker)
+        return True
+
+
+def ended(status: int | None) -> str:
+    """Return the reason for the end of a process in words."""
+    if status is None or status >= 0:
+        return f"its status is {status}; the lines before say why"
+    name = signal.Signals(-status).name
+    memory = ", as the system does when memory runs out" * (name == "SIGKILL")
+    return f"{name} killed it{memory}"
 
 
 def end_within(seconds: float) -> None:
@@ -235,8 +318,23 @@ def build(settings: Settings) -> FastAPI:
     return application
 
 
+class StrictBuffer(ReceiveBuffer):
+    """h11's buffer, which accepts no header that a proxy may read in another way.
+
+    h11 takes a bare LF for the end of a line, and a line that begins with a space for the rest of
+    the one before. RFC 9112, sections 2.2 and 5.2, lets a server refuse both.
+    """
+
+    def maybe_extract_lines(self) -> list[bytearray] | None:
+        """Return the lines up to the first empty one; None: it has not arrived."""
+        end = HEAD_END.search(self._data)
+        if self._data[:1] == b"\n" or (end and UNSAFE_LINE.search(self._data, 0, end.end())):
+            raise RemoteProtocolError("a bare LF or a folded header", error_status_hint=400)
+        return super().maybe_extract_lines()
+
+
 class Connection(H11Protocol):
-    """uvicorn's connection, which answers the requests that have arrived before it closes.
+    """uvicorn's connection, which reads strictly, and answers what has arrived before it closes.
 
     uvicorn closes an idle connection as soon as the server stops, and a request that has arrived
     there is lost: its client sees a reset, and cannot know whether the request had an effect. As
@@ -244,6 +342,11 @@ class Connection(H11Protocol):
     sends nothing more (RFC 9112, section 9.6). A client that is told so earlier connects again, to
     a server that is about to end.
     """
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to read."""
+        super().connection_made(transport)
+        self.conn._receive_buffer = StrictBuffer()
 
     def shutdown(self) -> None:
         """Close the connection: after the response that is open, or in a moment."""

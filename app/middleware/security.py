@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from fastapi import Response
 from pydantic import SecretStr
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -105,6 +105,7 @@ class ApiKeys:
             if self.keys.valid_key(keys) is None:
                 is_page &= "text/html" in headers.get("accept", "")
                 raise self._rejection(keys, BASIC if is_page else CHALLENGE)
+            send = _kept_by_no_proxy(send)
         await self.app(scope, receive, send)
 
     def _rejection(self, keys: Sequence[bytes], challenge: str) -> Problem:
@@ -114,6 +115,23 @@ class ApiKeys:
             return Problem(401, "key-refused", detail, headers={"WWW-Authenticate": challenge})
         detail = f"this needs a key: send it as 'Authorization: Bearer KEY' or '{KEY_HEADER}: KEY'"
         return Problem(401, "key-missing", detail, headers={"WWW-Authenticate": challenge})
+
+
+def _kept_by_no_proxy(send: Send) -> Send:
+    """Return a sender that marks answers as private: no cache that others use may keep them.
+
+    That holds for Authorization without a word (RFC 9111, section 3.5), but not for X-API-Key.
+    """
+
+    async def send_private(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            told = headers.get("cache-control", "no-cache").replace("public", "private")
+            is_private = "private" in told or "no-store" in told
+            headers["Cache-Control"] = told if is_private else f"private, {told}"
+        await send(message)
+
+    return send_private
 
 
 def shown_keys(headers: Headers) -> Iterator[bytes]:

@@ -9,8 +9,8 @@ once for each state of a model's files and each version of the code (`load_check
 """
 
 import hashlib
+import logging
 from collections.abc import Mapping
-from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -49,6 +49,8 @@ from headlight.model.trace import AttentionFacts, Rotation
 if TYPE_CHECKING:
     from headlight.model.foreign.checks import Checked
     from headlight.model.foreign.model import ForeignModel
+
+logger = logging.getLogger(__name__)
 
 STORED = "headlight.json"
 MAX_KEPT_CHECKS = 100
@@ -126,8 +128,10 @@ def load_checked(
         folder, device=device, dtype=dtype, on_progress=on_progress, kept=kept, is_alone=is_alone
     )
     if path is not None and kept is None:
-        with suppress(OSError):  # the directory may be read-only
+        try:
             _keep(path, model)
+        except OSError as error:  # the directory is read-only, or its disk full
+            logger.warning("the check of %s is not kept: %s", folder.name, error.strerror)
     return model
 
 

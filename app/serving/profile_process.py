@@ -47,7 +47,9 @@ def main() -> int:
 
 def _sentence(error: Exception, folder: Path) -> str:
     """Return the reason without the path of the folder on this machine."""
-    why = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    why = str(error)
+    if isinstance(error, OSError) and error.strerror:
+        why = f"a file of it cannot be read or kept: {error.strerror.lower()}"
     return why.replace(str(folder), folder.name) or type(error).__name__
 
 

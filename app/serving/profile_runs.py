@@ -12,6 +12,7 @@ import sys
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 from pathlib import Path
+from shutil import disk_usage
 from typing import Any
 
 from anyio import CancelScope
@@ -23,6 +24,8 @@ from headlight.serving.concurrency import Places
 MODULE = "headlight.serving.profile_process"
 N_PLACES = 1
 FORBIDDEN = 403
+LEAST_FREE_BYTES = 2**20
+"""A profile takes a fraction of it."""
 
 
 class ProfileRuns:
@@ -54,6 +57,8 @@ class ProfileRuns:
                 "This server measures no heads for visitors: HEADLIGHT_VISITORS_PROFILE or a key "
                 f"allows it, or its operator runs `headlight profile {name}`."
             )
+        if disk_usage(folder).free < LEAST_FREE_BYTES:
+            return f"The disk of {name} is full, so no profile can be kept; make room on it."
         if not os.access(folder, os.W_OK):
             return (
                 f"The folder of {name} is read-only, so no profile can be kept in it; measure a "

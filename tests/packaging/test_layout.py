@@ -76,7 +76,7 @@ JS_FOLDERS = ["words", "trace", "rules", "state", "api", "plot", "ui", "views"]
 
 # Lines of code a folder may have. A commit that raises a number says in its body why.
 MOST_LINES = {
-    "app": 23_400,
+    "app": 23_850,
     "lab": 14_600,
     "model": 34_950,
     "model/analysis": 4_000,

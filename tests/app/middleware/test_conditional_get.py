@@ -119,11 +119,11 @@ def test_head_is_get_without_a_body(client, path):
 @pytest.mark.parametrize(
     ("method", "path", "allow"),
     [
-        ("POST", "/healthz", "GET, HEAD"),
-        ("POST", f"/api/v1/traces/{'0' * 32}", "GET, HEAD"),
-        ("POST", "/openapi.json", "GET, HEAD"),
-        ("HEAD", "/api/v1/trace", "POST"),
-        ("GET", "/api/v1/trace", "POST"),
+        ("POST", "/healthz", "GET, HEAD, OPTIONS"),
+        ("POST", f"/api/v1/traces/{'0' * 32}", "GET, HEAD, OPTIONS"),
+        ("POST", "/openapi.json", "GET, HEAD, OPTIONS"),
+        ("HEAD", "/api/v1/trace", "OPTIONS, POST"),
+        ("GET", "/api/v1/trace", "OPTIONS, POST"),
     ],
 )
 def test_the_allow_header_is_true(client, method, path, allow):

@@ -260,3 +260,25 @@ def test_a_browser_asks_for_the_key_of_a_card_and_calls_do_not_take_it(keyed):
     assert keyed.get("/models/tiny/card", headers=broken).status_code == 401
     call = keyed.get("/api/v1/limits", auth=("", GRACE), headers=page)
     assert (call.status_code, call.headers["www-authenticate"][:6]) == (401, "Bearer")
+
+
+def test_an_answer_to_a_key_is_kept_by_no_proxy(keyed):
+    for path in all_paths():
+        answer = keyed.get(path, headers={"x-api-key": ADA})
+        if path not in OPEN and not path.startswith(OPEN_FOLDERS) and answer.status_code < 400:
+            told = answer.headers["cache-control"]
+            assert "private" in told or "no-store" in told, path
+            assert "public" not in told, path
+
+
+def test_head_and_options_are_answered_on_every_route(client):
+    for path in all_paths():
+        options, get = client.options(path), client.get(path)
+        if options.status_code == 404:
+            assert get.status_code == 404, path
+            continue
+        assert options.status_code == 204, path
+        assert "OPTIONS" in options.headers["allow"]
+        if "GET" in options.headers["allow"]:
+            assert client.head(path).status_code == get.status_code
+            assert client.head(path).content == b""

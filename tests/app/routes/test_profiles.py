@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from types import SimpleNamespace
 
 import pytest
 from fastapi.testclient import TestClient
@@ -11,7 +12,7 @@ from pydantic import SecretStr
 from headlight.main import create_app
 from headlight.model.checkpoint.profile import HEADS, to_json
 from tests.app.reading import events_of
-from tests.model.profiles.test_profile import PROFILE
+from tests.model.checkpoint.test_profile import PROFILE
 
 
 @pytest.fixture
@@ -74,6 +75,13 @@ def test_a_folder_that_cannot_be_written_is_refused_in_a_sentence(
     is_allowed = os.access
     monkeypatch.setattr(os, "access", lambda path, mode: path != folder and is_allowed(path, mode))
     assert "read-only" in client.get(path_of("mine")).json()["reason"]
+    problem(client.post(path_of("mine"), json={}), 403, "no-profile")
+
+
+def test_a_full_disk_is_told_before_anything_is_measured(client, monkeypatch, problem):
+    full = SimpleNamespace(free=1_000)
+    monkeypatch.setattr("headlight.serving.profile_runs.disk_usage", lambda _: full)
+    assert "disk of mine is full" in client.get(path_of("mine")).json()["reason"]
     problem(client.post(path_of("mine"), json={}), 403, "no-profile")
 
 

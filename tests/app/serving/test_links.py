@@ -178,6 +178,32 @@ def test_a_full_or_read_only_disk_is_a_problem_and_kept_links_are_read(
     assert links.state(link_id) == "text=a"
 
 
+def test_on_a_full_disk_the_oldest_links_make_room(links, tmp_path, monkeypatch, caplog):
+    """SQLite reports a bound on its pages as it reports a full disk."""
+    first = [links.keep("a" * 20_000)[0] for _ in range(5)]
+    n_pages = (tmp_path / "links" / FILE).stat().st_size // 4_096
+    connected = links._connected
+
+    def limited():
+        file = connected()
+        file.execute(f"PRAGMA max_page_count = {n_pages}")
+        return file
+
+    monkeypatch.setattr(links, "_connected", limited)
+    for _ in range(8):
+        new, _ = links.keep("b" * 30_000)
+        assert links.state(new) == "b" * 30_000
+    assert kind_of(links, first[0]) == "unknown-link"
+    assert "oldest ones made room" in caplog.text
+
+
+def test_a_reader_makes_no_file_next_to_the_links(links, tmp_path):
+    link_id, _ = links.keep("text=a")
+    before = sorted((tmp_path / "links").iterdir())
+    links.state(link_id)
+    assert sorted((tmp_path / "links").iterdir()) == before
+
+
 def test_a_worker_that_writes_for_long_is_a_problem_that_passes(links, tmp_path, monkeypatch):
     links.keep("text=a")
     monkeypatch.setattr("headlight.serving.links.BUSY_SECONDS", 0.01)
