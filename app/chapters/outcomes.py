@@ -49,6 +49,7 @@ class Opens(Request):
     key: Number | None = Field(None, description="The column.")
     range: Literal["one", "head"] = Field("one", description="Where the colours end.")
     token: Number | None = Field(None, description="The prediction that is asked about, by its id.")
+    against: Number | None = Field(None, description="The token it is compared with, by its id.")
     off: str | None = Field(None, description="The head that is switched off, as in a link.")
     off_to: Literal["zero", "mean", "resample"] = Field("zero", description="It writes this then.")
     weight: float | None = Field(None, ge=0, le=1, description="The chosen cell is set to it.")

@@ -5,8 +5,7 @@
 
 import { isFilling } from '../trace/attention.js';
 import { percent, signed, tick } from '../words/numbers.js';
-import { visible } from '../words/text.js';
-import { asTyped, bytesInWords, tokenName } from '../words/tokens.js';
+import { guessInWords, nameOfGuess } from '../words/tokens.js';
 import { matrixAt, rowOf } from '../trace/trace.js';
 import { isMask, wordBehind } from '../trace/words.js';
 import { css, diverging, sequential } from './colour.js';
@@ -233,23 +232,6 @@ export function guessesIn({ ids, probabilities, texts }, leading, mark, most) {
     probability,
     ...mark(chosen[rank], texts[rank]),
   }));
-}
-
-/**
- * @param {string} text
- * @returns {string} the token with its spaces shown, or the bytes that it is
- */
-export function nameOfGuess(text) {
-  return bytesInWords(text) ?? visible(asTyped(text));
-}
-
-/**
- * Return a token of the vocabulary in a sentence: a word without the space before it.
- * @param {string} text
- * @returns {string} only spaces stay visible
- */
-export function guessInWords(text) {
-  return bytesInWords(text) ?? tokenName({ text, part: null });
 }
 
 /**

@@ -1,6 +1,6 @@
 /**
- * The prediction at the chosen place, and its causes: the likeliest tokens at the chosen place, the parts of the model that
- * speak most for one of them, and both again with a head switched off or a weight set by hand.
+ * The prediction at the chosen place: the likeliest tokens, the parts that decide between one of them
+ * and its rival, and both again with a part switched off or a weight set by hand.
  */
 
 import {
@@ -11,26 +11,20 @@ import {
   predictingSide,
   tokensOf,
 } from '../trace/attention.js';
-import { wordNames } from './head_insight.js';
 import { highestIn, isCausal, matrixAt, rowOf } from '../trace/trace.js';
 import { isMask } from '../trace/words.js';
 
 /**
- * @import { NamedArray, Ask, Edit, Token, Trace } from '../trace/trace.js'
- * @import { Place } from '../trace/attention.js'
- * @import { Patch, State } from '../state/state.js'
+ * @import { Ask, Edit, Trace } from '../trace/trace.js'
+ * @import { State } from '../state/state.js'
  */
 
 /** @typedef {State & Record<string, any>} Chosen the state of the page; `answers` to its requests */
 /** @typedef {{id: number, text: string, probability: number, before?: number}} NextWord `before`: its probability in the model's own pass, where this one is edited */
-/** @typedef {{word: string, part: string, value: number, patch: Patch}} Cause `word` that a head reads, or ''; `part`: the head, or the layer's network; `value` in logits */
-/** @typedef {{heads: Map<string, number>, networks: Map<string, number>, most: number, token: string, against: string}} Effects in logits, by `place layer head` and `stack layer`; `most`: the largest size of a head's, or of a network's */
+/** @typedef {{heads: Map<string, number>, networks: Map<string, number>, most: number, mostOfNetworks: number, isEdited: boolean, token: string, against: string}} Effects in logits, by `place layer head` and `stack layer`; `most`: the largest size of a head's; `isEdited`: of the pass with the edits */
 
 /** Words of the row. */
 const MOST_WORDS = 4;
-const MOST_CAUSES = 3;
-/** The least share of the largest cause that is worth a button. */
-const WORTH_TELLING = 0.1;
 /** Without edits nothing is asked for again. @type {Edit[]} */
 const NO_EDITS = [];
 
@@ -69,8 +63,8 @@ export function isPredicting(trace) {
 }
 
 /**
- * Return the requests of the row of next words: the parts of the prediction, and the pass with the
- * edits of the state.
+ * Return the requests of the row of next words: the parts that decide the prediction, and, once their
+ * rival is known, the pass with the edits of the state, compared with the same rival.
  * @param {Trace} trace
  * @param {Chosen} state
  * @param {{position: number, row: number}} at the position that predicts, and the row of attention that is shown
@@ -79,17 +73,70 @@ export function isPredicting(trace) {
 export function predictionAsks(trace, state, { position, row }) {
   if (!isPredicting(trace)) return {};
   const edits = collectEdits(trace, state, row);
-  const { token } = state;
+  const { token, against = null } = state;
+  const analyses = trace.card?.analyses ?? [];
+  const hasReasons = analyses.includes('reasons');
+  const reasons = reasonsIn(state);
+  const isKnown = reasons?.position === position;
+  const isReady = !hasReasons || isKnown || Boolean(state.answers?.next_why?.problem);
+  const isSplit = isKnown && analyses.includes('logit_attribution');
   return {
-    ...(trace.card?.analyses.includes('logit_attribution') && {
+    ...(hasReasons && {
       next_why: {
         capture: [],
-        analyses: ['logit_attribution'],
-        logit_difference: { position, ...(token !== null && { token }) },
+        analyses: ['reasons'],
+        logit_difference: {
+          position,
+          ...(token !== null && { token }),
+          ...(against !== null && against !== token && { against }),
+        },
       },
     }),
-    ...(edits.length > 0 && { next_edited: { capture: [], analyses: ['next_token'], edits } }),
+    ...(edits.length > 0 &&
+      isReady && {
+        next_edited: {
+          capture: [],
+          analyses: ['next_token', ...(isSplit ? ['logit_attribution'] : [])],
+          ...(isSplit && { logit_difference: { position, ...idsOf(reasons) } }),
+          ...(isKnown && { predictions: { tokens: Object.values(idsOf(reasons)) } }),
+          edits,
+        },
+      }),
   };
+}
+
+/** @param {Reasons} reasons */
+const idsOf = ({ token, against }) => ({ token: token.id, against: against.id });
+
+/**
+ * @typedef {Object} Reason a part that was taken away in a pass, as the API gives it
+ * @property {string} site
+ * @property {number} layer
+ * @property {number|null} head
+ * @property {[number, number]|null} adds logits of the token and of its rival
+ * @property {number|null} key
+ * @property {number|null} weight
+ * @property {[number, number]} probabilities of both without it
+ * @property {{id: number, text: string, probability: number}} top
+ */
+
+/** @typedef {{position: number, token: {id: number, text: string}, against: {id: number, text: string}, rule: 'given'|'text'|'gains'|'likeliest', probabilities: [number, number], decisive: number|null, reasons: Reason[]} & Record<string, any>} Reasons */
+
+/** Return the reasons of the prediction; null: they are not known yet, or not offered. @param {Record<string, any>} state @returns {Reasons|null} */
+export function reasonsIn({ answers }) {
+  return answers?.next_why?.trace?.analyses.reasons ?? null;
+}
+
+/**
+ * Return the token that the prediction is compared with, everywhere on the page: the chosen one, or
+ * that of the reasons.
+ * @param {Record<string, any>} state
+ * @returns {number|null} an id; null: the next likeliest
+ */
+export function rivalOf(state) {
+  const { against = null, token } = state;
+  if (against !== null && against !== token) return against;
+  return reasonsIn(state)?.against.id ?? null;
 }
 
 /**
@@ -119,9 +166,10 @@ export function cutEdges({ view, circuit_task: task, circuit_text: text, circuit
 
 /** @param {Trace} trace @param {Chosen} state @returns {Edit[]} */
 function offEdit(trace, state) {
-  const off = headOff(trace, state);
+  const off = partOff(trace, state);
   if (!off) return NO_EDITS;
   const { place, layer, head } = off;
+  if (head === null) return [{ kind: 'set', site: networkSite(trace, place, layer), value: 0 }];
   const kind = CORPUS[state.off_to];
   if (!kind) return [{ kind: 'heads_off', heads: [head], layer, where: place }];
   const path = place === 'cross' ? 'decoder' : place;
@@ -132,18 +180,36 @@ function offEdit(trace, state) {
 /** The kinds of edit in place of zero. @type {Record<string, string>} */
 const CORPUS = { mean: 'corpus_mean', resample: 'resample' };
 
+/** @param {Trace} trace @param {string} stack @param {number} layer */
+function networkSite({ card }, stack, layer) {
+  const name = card?.moe?.layers.includes(layer) ? 'experts' : 'feed_forward';
+  return `${stack}.layers.${layer}.${name}.output`;
+}
+
+/** @typedef {{place: string, layer: number, head: number|null}} PartOff `head` null: the network of a layer of this stack */
+
 /**
- * Return the head that is switched off, which the id of its part names: `head decoder 3 3`.
+ * Return the part that is switched off, which its id on the map names: `head decoder 3 3`, or
+ * `network decoder 2`.
  * @param {Trace} trace
- * @param {Chosen} state
- * @returns {{place: string, layer: number, head: number}|null} null: none, or none that the model has
+ * @param {{off: string}} state
+ * @returns {PartOff|null} null: none, or none that the model has
  */
-export function headOff(trace, { off }) {
-  const [, place, ...numbers] = /^head (\w+) (\d+) (\d+)$/.exec(off) ?? [];
-  const [layer, head] = numbers.map(Number);
+export function partOff(trace, { off }) {
+  const [, kind, place, ...numbers] = /^(head|network) (\w+) (\d+)(?: (\d+))?$/.exec(off) ?? [];
+  const [layer, head] = numbers.map((number) => (number === undefined ? null : Number(number)));
   const { n_layers: nLayers = 0, n_heads: nHeads = 0 } = trace.card ?? {};
   const isOfModel = findPlaces(trace).some(({ id }) => id === place);
-  return isOfModel && layer < nLayers && head < nHeads ? { place, layer, head } : null;
+  if (!isOfModel || typeof layer !== 'number' || layer >= nLayers) return null;
+  if (kind === 'network') return head === null ? { place, layer, head: null } : null;
+  return typeof head === 'number' && head < nHeads ? { place, layer, head } : null;
+}
+
+/** Return the id of a part that was taken away, by which `off` names it. @param {Reason} reason */
+export function partId({ site, layer, head }) {
+  const [stack, , , kind] = site.split('.');
+  const place = kind === 'cross_attention' ? 'cross' : stack;
+  return head === null ? `network ${stack} ${layer}` : `head ${place} ${layer} ${head}`;
 }
 
 /** @param {Trace} trace @param {Chosen} state @param {number} query @returns {Edit[]} */
@@ -190,18 +256,20 @@ export function chooseCell(trace, state, query) {
 }
 
 /**
- * Return the row of next words.
+ * Return the row of next words: the likeliest, the chosen one and its rival.
  * @param {Trace} trace
  * @param {Chosen} state
  * @param {number} position that predicts
  * @returns {{words: NextWord[], chosen: NextWord|null, isEdited: boolean, isWaiting: boolean, problem: string, least: number[]}} `least`: the least probability that is listed before and now; one that is not listed, NaN, is no larger
  */
 export function nextWords(trace, state, position) {
+  const reasons = reasonsIn(state);
+  const compared = reasons?.position === position ? comparedIn(reasons) : [];
   const own = guessesAt(trace, position, MOST_WORDS);
-  const chosen = own.find(({ id }) => id === state.token) ?? own[0] ?? null;
+  const chosen = [...own, ...compared].find(({ id }) => id === state.token) ?? own[0] ?? null;
   const listed = listedAt(trace, position);
   const unedited = {
-    words: own,
+    words: withMore(own, compared),
     chosen,
     isEdited: false,
     least: [leastOf(listed), leastOf(listed)],
@@ -211,13 +279,15 @@ export function nextWords(trace, state, position) {
   const pass = edited.trace ?? edited.previous;
   const problem = edited.problem?.message ?? '';
   if (!pass) return { ...unedited, isWaiting: !problem, problem };
-  const before = new Map(listed.map(({ id, probability }) => [id, probability]));
+  const before = new Map([...listed, ...compared].map(({ id, probability }) => [id, probability]));
   const now = listedAt(pass, position);
-  const words = now
-    .filter(({ id }, rank) => rank < MOST_WORDS || id === chosen?.id)
+  const told = chosenAt(pass, position, [...own, ...compared]);
+  const words = withMore(now.slice(0, MOST_WORDS), told)
+    .filter(({ id }, rank) => rank < MOST_WORDS || id === chosen?.id || id === compared[1]?.id)
     .map((word) => ({ ...word, before: before.get(word.id) ?? NaN }));
   const isLost = chosen && words.every(({ id }) => id !== chosen.id);
-  const lost = isLost ? [{ ...chosen, probability: NaN, before: chosen.probability }] : [];
+  const probability = now.find(({ id }) => id === chosen?.id)?.probability ?? NaN;
+  const lost = isLost ? [{ ...chosen, probability, before: chosen.probability }] : [];
   return {
     words: [...words, ...lost],
     chosen,
@@ -228,26 +298,35 @@ export function nextWords(trace, state, position) {
   };
 }
 
-/** @param {NextWord[]} listed likeliest first */
-const leastOf = (listed) => listed.at(-1)?.probability ?? 1;
-
-/**
- * Return what speaks most for the chosen word: heads with the word that they read, and networks.
- * @param {Trace} trace
- * @param {Chosen} state
- * @returns {Cause[]} the strongest first; empty while they are not known
- */
-export function findCauses(trace, state) {
-  const attribution = state.answers?.next_why?.trace?.analyses.logit_attribution;
-  if (!attribution) return [];
-  const causes = [...headCauses(trace, attribution), ...networkCauses(trace, attribution)]
-    .filter(({ value }) => value > 0)
-    .sort((a, b) => b.value - a.value);
-  const [{ value: most } = { value: 0 }] = causes;
-  return causes.filter(({ value }) => value >= most * WORTH_TELLING).slice(0, MOST_CAUSES);
+/** Return the token and its rival, with their probabilities. @param {Reasons} reasons @returns {NextWord[]} */
+function comparedIn({ token, against, probabilities }) {
+  return [token, against].map(({ id, text }, at) => ({ id, text, probability: probabilities[at] }));
 }
 
-/** @typedef {Record<string, NamedArray> & {position: number, token: {text: string}, against: {text: string}, part_names: string[]}} Attribution */
+/** @param {NextWord[]} words @param {NextWord[]} more */
+function withMore(words, more) {
+  return [...words, ...more.filter(({ id }) => words.every((word) => word.id !== id))];
+}
+
+/**
+ * Return the tokens whose probabilities an edited pass was asked for.
+ * @param {Trace} trace
+ * @param {number} position
+ * @param {NextWord[]} known with their texts
+ * @returns {NextWord[]}
+ */
+function chosenAt({ analyses: { next_token: prediction } }, position, known) {
+  if (!prediction?.chosen_ids) return [];
+  const probabilities = rowOf(matrixAt(prediction.chosen_probabilities), position);
+  return Array.from(prediction.chosen_ids.data, (id, at) => ({
+    id,
+    text: known.find((word) => word.id === id)?.text ?? `token ${id}`,
+    probability: probabilities[at],
+  }));
+}
+
+/** @param {NextWord[]} listed likeliest first */
+const leastOf = (listed) => listed.at(-1)?.probability ?? 1;
 
 /** The attentions of an attribution, with the place of their heads. */
 const ATTENTIONS = /** @type {const} */ (['self_attention', 'cross_attention']);
@@ -258,93 +337,25 @@ function placeIn(trace, attention) {
   return trace.card?.kind === 'encoder' ? 'encoder' : 'decoder';
 }
 
-/** @param {Trace} trace @param {any} attribution @returns {Cause[]} */
-function headCauses(trace, attribution) {
-  return ATTENTIONS.filter((kind) => attribution[`${kind}.heads`]).flatMap((kind) => {
-    const { shape, data } = attribution[`${kind}.heads`];
-    const keys = attribution[`${kind}.keys`];
-    const where = placeIn(trace, kind);
-    const side = where === 'cross' ? 'source' : predictingSide(trace);
-    const tokens = tokensOf(trace, side);
-    const names = wordNames(tokens, (side === 'target' ? trace.target : trace.text) ?? '');
-    return Array.from({ length: shape[0] * shape[1] }, (_, at) => {
-      const [layer, head] = [Math.floor(at / shape[1]), at % shape[1]];
-      const key = keys ? strongestKey(keys, at) : -1;
-      const isWord = key >= 0 && !tokens[key]?.is_special;
-      return {
-        word: isWord ? names[key] : '',
-        part: `${where === 'cross' ? 'cross-attention ' : ''}layer ${layer}, head ${head}`,
-        value: isWord ? ofWord(keys, at, tokens, key) : data[at],
-        patch: {
-          view: 'attention',
-          ...{ layer, head, where, key: isWord ? key : null },
-          query: attribution.position,
-          attention_which: 'head',
-        },
-      };
-    });
-  });
-}
-
-/** @param {NamedArray} keys (layer, head, key) @param {number} at layer and head */
-function strongestKey({ shape, data }, at) {
-  const count = shape[2];
-  let best = -1;
-  let most = 0;
-  for (let key = 0; key < count; key += 1)
-    if (data[at * count + key] > most) [best, most] = [key, data[at * count + key]];
-  return best;
-}
-
 /**
- * Return what a head reads from a word: from all of its tokens.
- * @param {NamedArray} keys (layer, head, key)
- * @param {number} at layer and head
- * @param {Token[]} tokens
- * @param {number} key a token of the word
- */
-function ofWord({ shape, data }, at, tokens, key) {
-  const { word } = tokens[key];
-  return tokens.reduce(
-    (sum, token, index) =>
-      index === key || (word !== null && token.word === word)
-        ? sum + data[at * shape[2] + index]
-        : sum,
-    0,
-  );
-}
-
-/** @param {Trace} trace @param {any} attribution @returns {Cause[]} */
-function networkCauses(trace, attribution) {
-  return networksOf(attribution).map(({ layer, value }) => ({
-    word: '',
-    part: `layer ${layer}, ${trace.card?.moe?.layers.includes(layer) ? 'experts' : 'feed-forward network'}`,
-    value,
-    patch: { view: 'word', word_show: 'parts' },
-  }));
-}
-
-/** @param {any} attribution */
-function networksOf({ part_names: names, parts }) {
-  return /** @type {string[]} */ (names).flatMap((name, index) => {
-    const [, layer] = /^layers\.(\d+)\.feed_forward$/.exec(name) ?? [];
-    return layer === undefined ? [] : [{ layer: Number(layer), value: parts.data[index] }];
-  });
-}
-
-/**
- * Return the effect of each head and network on the chosen prediction, for the map.
+ * Return the effect of each head and network on the chosen prediction, for the map: of the edited pass,
+ * if one is.
  * @param {Trace} trace
  * @param {Chosen} state
  * @returns {Effects|null} null: it is not known, or not asked for
  */
 export function readEffects(trace, state) {
-  const attribution = (state.answers?.next_why?.trace ?? state.answers?.next_why?.previous)
-    ?.analyses.logit_attribution;
-  if (!attribution || state.map !== 'effect') return null;
+  if (state.map !== 'effect') return null;
+  const { next_why: why, next_edited: edited } = state.answers ?? {};
+  const pass = edited ? (edited.trace ?? edited.previous) : null;
+  const split = edited
+    ? pass?.analyses.logit_attribution
+    : (why?.trace ?? why?.previous)?.analyses.reasons;
+  const kinds = ATTENTIONS.filter((kind) => split?.[`${kind}.heads`]);
+  if (!split || kinds.length === 0) return null;
   const heads = new Map(
-    ATTENTIONS.filter((kind) => attribution[`${kind}.heads`]).flatMap((kind) => {
-      const { shape, data } = attribution[`${kind}.heads`];
+    kinds.flatMap((kind) => {
+      const { shape, data } = split[`${kind}.heads`];
       return Array.from(data, (/** @type {number} */ value, /** @type {number} */ at) => [
         `${placeIn(trace, kind)} ${Math.floor(at / shape[1])} ${at % shape[1]}`,
         value,
@@ -352,12 +363,12 @@ export function readEffects(trace, state) {
     }),
   );
   const stack = placeIn(trace, 'self_attention');
-  const networks = new Map(
-    networksOf(attribution).map(({ layer, value }) => [`${stack} ${layer}`, value]),
-  );
-  const sizes = [...heads.values(), ...networks.values()].map(Math.abs);
+  const written = Array.from(split.feed_forward?.data ?? [], Number);
+  const networks = new Map(written.map((value, layer) => [`${stack} ${layer}`, value]));
   return {
-    ...{ heads, networks, most: Math.max(...sizes, 1e-9) },
-    ...{ token: attribution.token.text, against: attribution.against.text },
+    ...{ heads, networks, isEdited: Boolean(edited) },
+    most: Math.max(...[...heads.values()].map(Math.abs), 1e-9),
+    mostOfNetworks: Math.max(...written.map(Math.abs), 1e-9),
+    ...{ token: split.token.text, against: split.against.text },
   };
 }

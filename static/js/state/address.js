@@ -18,6 +18,7 @@ export const PARTS = Object.freeze({
   key: { kind: 'count' },
   range: { kind: 'choice', values: ['one', 'head'] },
   token: { kind: 'count' },
+  against: { kind: 'count' },
   off: { kind: 'text' },
   off_to: { kind: 'choice', values: ['zero', 'mean', 'resample'] },
   weight: { kind: 'number', least: 0, most: 1 },

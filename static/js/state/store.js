@@ -83,6 +83,8 @@ export class Store {
   state;
   /** True: the reader chose layer, head or place. Until then the page chooses them for each text. */
   #isHeadChosen;
+  /** True: the reader, an example or a link names the opened head; false: the page chose it. */
+  isHeadGiven = false;
   /** True: a model was named and nothing of it shown yet, so the page chooses the view. */
   #isOpening = true;
   #standards;
@@ -118,6 +120,7 @@ export class Store {
     const patch = withoutStale(wanted, this.state);
     const before = this.state;
     this.#isHeadChosen ||= choosesHead(patch);
+    this.isHeadGiven ||= choosesHead(patch);
     this.state = { ...this.state, ...patch };
     const isOther = isOfOtherText(this.state, before);
     if (!isOther) this.#normalize();
@@ -211,8 +214,20 @@ export class Store {
     this.state = { ...this.state, view: LONG_VIEW };
   }
 
+  /**
+   * Open a head, unless one was named: the page has found a better one.
+   * @param {Patch} head
+   */
+  suggest(head) {
+    if (this.isHeadGiven) return;
+    this.state = { ...this.state, ...head };
+    this.#normalize();
+    this.#by.address.rewrite(this.state);
+  }
+
   /** Bring the state into the bounds of the trace that arrived, and the address with it. */
   fit() {
+    this.isHeadGiven = this.state.layer !== null && this.state.head !== null;
     this.#normalize();
     this.#by.address.rewrite(this.state);
   }

@@ -49,9 +49,10 @@ export function createComposer(
 ) {
   const box = partOf(form, '#text', HTMLTextAreaElement);
   const target = partOf(form, '#target', HTMLTextAreaElement);
-  const menu = partOf(form, '#model', HTMLSelectElement);
+  const page = form.ownerDocument;
+  const menu = partOf(page, '#model', HTMLSelectElement);
   /** @param {string} id */
-  const part = (id) => partOf(form, `#${id}`, HTMLElement);
+  const part = (id) => partOf(page, `#${id}`, HTMLElement);
   const [translation, translated] = [part('translation'), part('translated')];
   const [stale, exact, reads, note] = ['stale', 'exact', 'reads', 'text-note'].map(part);
   const examples = createExamples(part('examples'), onExample);
@@ -92,9 +93,7 @@ export function createComposer(
     }
   }
   takeDrops(document, (file) => take(Promise.resolve(file)));
-  partOf(form.ownerDocument, '#file', HTMLElement).addEventListener('click', () =>
-    take(chooseFile()),
-  );
+  partOf(page, '#file', HTMLElement).addEventListener('click', () => take(chooseFile()));
   form.addEventListener('submit', (event) => event.preventDefault());
   menu.addEventListener('change', () => onModel(menu.value));
 

@@ -3,10 +3,10 @@
  * tokens is part of the page's state, so that a link restores it.
  */
 
+import { guessInWords } from '../words/tokens.js';
 import { advice, isWorthRetrying } from '../api/calls.js';
 import { Writer, streamGeneration } from '../api/generation.js';
 import { hasTwoSides, isFilling, isRating } from '../trace/attention.js';
-import { guessInWords } from '../plot/bars.js';
 import { counted, asSentence } from '../words/lists.js';
 import { grouped, percent } from '../words/numbers.js';
 import { sequential } from '../plot/colour.js';

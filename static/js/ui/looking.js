@@ -3,7 +3,7 @@
  * sentences that follow from them. Pure: the stage draws it.
  */
 
-import { choosePlace, predictingSide } from '../trace/attention.js';
+import { choosePlace, hasTwoSides, isFilling, predictingSide } from '../trace/attention.js';
 import { writeFinding } from '../rules/finding.js';
 import { headToOpen } from '../rules/head_insight.js';
 import { explainLabel } from '../rules/sentences/label.js';
@@ -42,7 +42,9 @@ export function lookAt(trace, state, kind) {
 
 /** @param {Trace} trace @param {Looked} state @param {Place|null} place @returns {Looked} */
 function looking(trace, state, place) {
-  if (!place || isQueryLookedAt(state, trace, place.rows)) return state;
+  // What follows a text is told from its end on; any other prediction is that of a telling word.
+  const isContinued = !hasTwoSides(trace) && !isFilling(trace);
+  if (!place || isContinued || isQueryLookedAt(state, trace, place.rows)) return state;
   const { query } = headToOpen(trace, place, state);
   if (query === null) return state;
   return { ...state, ...choosing(trace, place.rows, query + rowShift(trace, place, state)) };
@@ -51,13 +53,16 @@ function looking(trace, state, place) {
 /** @param {Trace} trace @param {Looked} state */
 function positionOf(trace, state) {
   if (!isPredicting(trace)) return -1;
+  // Of a translation, the chosen word is the one that is explained, not the one after it.
+  if (hasTwoSides(trace) && state.query !== null) return Math.max(queryOf(state, trace) - 1, 0);
   const place = choosePlace(state, trace);
   const side = predictingSide(trace);
   return place?.rows === side ? rowShown(trace, place, state) : queryOf(state, trace, side);
 }
 
-/** Return the requests of the row of next words. @param {Trace} trace @param {Look} look */
-export function pageAsks(trace, { state, position }) {
+/** Return the requests of the scene. @param {Trace} trace @param {Look} look @param {Answers} [answers] */
+export function pageAsks(trace, { state: looked, position }, answers = {}) {
+  const state = { ...looked, answers };
   const place = choosePlace(state, trace);
   const row = place ? rowShown(trace, place, state) : -1;
   return predictionAsks(trace, state, { position, row });

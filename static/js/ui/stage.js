@@ -4,13 +4,13 @@
  */
 
 import { predictingSide } from '../trace/attention.js';
-import { readEffects, isPredicting } from '../rules/prediction.js';
+import { partId, readEffects, reasonsIn } from '../rules/prediction.js';
 import { toggled } from '../trace/words.js';
 import { plotHeight, pageZoom, palette } from './dom.js';
 import { viewState, choosing, queryOf } from '../state/state.js';
 import { LONG_VIEW } from '../state/store.js';
 import { hasNews, insight, lookAt, pageAsks, withPrevious } from './looking.js';
-import { createFinding } from './next_words.js';
+import { Scene } from './scene.js';
 import { createSentence } from './sentence.js';
 import { createViewSection } from './view_section.js';
 import { openPart } from './model_map/parts.js';
@@ -83,7 +83,15 @@ export class Stage {
       onPoint: () => this.#markSentence(),
     });
     this.cover = byId('sentence');
-    this.finding = createFinding(byId('finding'), { onState: store.change, announce });
+    this.scene = new Scene(byId, {
+      onState: store.change,
+      onChoose: ({ side, index }) => {
+        const { trace } = reader;
+        if (trace && trace.text === store.state.text) store.change(choosing(trace, side, index));
+      },
+      announce,
+    });
+    this.insight = byId('insight');
     this.parts = createParts(byId, {
       viewsFor: registry.viewsFor,
       kindOf: (view) => this.#kindOf(view),
@@ -123,6 +131,10 @@ export class Stage {
     const look = this.#look(trace);
     const view = this.#loaded[id];
     this.grid = view ? this.#draw(view, trace, look) : null;
+    if (this.#opensDecisive(trace, look)) {
+      this.show();
+      return;
+    }
     if (!view) this.#open(id);
     this.#surround(trace, look);
     // Last, since what is above the view changes its height.
@@ -132,19 +144,34 @@ export class Stage {
     }
   };
 
+  /** Open the head that decides the prediction, unless another was named. @param {Trace} trace @param {Look} look */
+  #opensDecisive(trace, { position }) {
+    const { store } = this.by;
+    const reasons = reasonsIn(this.#frame);
+    if (!reasons || reasons.position !== position || reasons.decisive === null) return false;
+    const [, where, layer, head] = partId(reasons.reasons[reasons.decisive]).split(' ');
+    const wanted = { layer: Number(layer), head: Number(head), ...(trace.target && { where }) };
+    const before = store.state;
+    store.suggest(wanted);
+    return before.layer !== store.state.layer || before.head !== store.state.head;
+  }
+
   /** Show what is around the view: map, finding and sentence. @param {Trace} trace @param {Look} look */
-  #surround(trace, { state: looked, place, position }) {
+  #surround(trace, look) {
+    const { state: looked, place, position } = look;
     const { state } = this.by.store;
     const { grid, sentence } = this;
     const page = { ...state, ...this.#frame };
     this.parts.show(trace, page, position < 0 ? queryOf(looked, trace) : position);
-    this.finding.show(trace, page, position);
     const side = grid?.sides?.rows ?? predictingSide(trace);
     sentence.choose(side, grid?.query === undefined ? queryOf(looked, trace, side) : grid.query);
     sentence.follow(grid?.parts ?? {});
     const { said, label } = insight(trace, state, { state: looked, place });
     sentence.explain(said);
-    this.finding.explain(said, label);
+    this.insight.textContent = [said, label].filter(Boolean).join(' ');
+    // A translator's own view opens the head that aligns best, which the finding need not be about.
+    const isChosen = this.by.store.isHeadGiven && state.view !== 'translate';
+    this.scene.show(trace, page, look, { isChosen, finding: said });
     this.#markSentence();
   }
 
@@ -199,16 +226,16 @@ export class Stage {
     const { reader, onWaiting } = this.by;
     const before = this.#frame.answers;
     // The row of next words comes after the first drawing.
-    const ofPage = this.#drawn === trace ? pageAsks(trace, look) : {};
+    const isDrawn = this.#drawn === trace;
     /** @param {Answers} answers */
     const asked = (answers) => ({
       ...asksOf(view, trace, { ...look.state, ...this.#frame, answers }),
-      ...ofPage,
+      ...(isDrawn && pageAsks(trace, look, answers)),
     });
     let answers = withPrevious(reader.answersTo(asked(before)), before);
     // An answer may lead to more requests, as a map leads to its tiles.
     if (hasNews(answers, before)) answers = reader.answersTo(asked(answers));
-    onWaiting(Object.entries(answers).some(([name, of]) => of.isWaiting && !(name in ofPage)));
+    onWaiting(Object.entries(answers).some(([name, of]) => of.isWaiting && !OF_PAGE.has(name)));
     return answers;
   }
 
@@ -253,6 +280,7 @@ export class Stage {
     this.#pointed = null;
     this.grid = null;
     this.sentence.show(trace);
+    this.scene.take(trace);
     this.show();
   }
 
@@ -301,6 +329,9 @@ function heightOfScreen() {
   return zoom > 1 ? window.innerHeight / zoom + 210 : window.innerHeight;
 }
 
+/** The answers that are about the page, not about the open view. */
+const OF_PAGE = new Set(['next_why', 'next_edited']);
+
 /** @typedef {{id: string, title: string, of: Kind, titleFor?: (card: Card) => string, isListed?: (trace: Trace) => boolean}} Listed a view, before it is opened */
 
 /**
@@ -332,24 +363,13 @@ function createParts(byId, { viewsFor, kindOf, store, reader, onSame }) {
     return ids.includes(view) ? [view, ...ids.filter((id) => id !== view)] : ids;
   }
 
-  /**
-   * Return the change that switches a pressed head off, or on again. Without a server, and where
-   * nothing is predicted, there is no other pass.
-   * @param {Part} part
-   */
-  function pressed({ id }) {
-    const { trace } = reader;
-    const canEdit = trace && isPredicting(trace) && !isSaved();
-    return canEdit && { off: store.state.off === id ? '' : id };
-  }
-
   /** Open the view of a part of the map. @param {Part} part */
   function open(part) {
     const [view] = viewsOf(part);
     const isSame = view === store.state.view;
-    store.change({ ...openPart(part, view), ...(part.kind === 'head' && pressed(part)) });
-    // A press on a head changes the row of next words, which stays in sight.
-    if (isSame && !(part.kind === 'head' && pressed(part))) onSame(view);
+    store.change(openPart(part, view));
+    // A press on a head changes the scene, which stays in sight.
+    if (isSame && part.kind !== 'head') onSame(view);
   }
 
   return {

@@ -147,12 +147,7 @@ const ENTRIES = [
     title: 'Why this word',
     of: 'logits',
     needs: NEXT_TOKEN,
-    fields: {
-      word_show: choice(['parts', 'patching', 'saliency']),
-      word_text: text(),
-      word_token: count(),
-      word_against: count(),
-    },
+    fields: { word_show: choice(['parts', 'patching', 'saliency']), word_text: text() },
   },
   {
     id: 'circuit',

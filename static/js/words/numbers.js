@@ -76,6 +76,16 @@ export function percent(value, digits = 1) {
   return `${bounded(value * 100, digits, 100)} %`;
 }
 
+/**
+ * Return a probability in a sentence; one that is not listed is under the least that is.
+ * @param {number} probability between 0 and 1; NaN: not listed
+ * @param {number} [least] that is listed
+ */
+export function chance(probability, least = 1) {
+  if (Number.isNaN(probability)) return `under ${percent(least)}`;
+  return percent(probability, probability < 0.1 ? 1 : 0);
+}
+
 /** @param {number} count a whole number @returns {string} `1,803` */
 export function grouped(count) {
   return count.toLocaleString('en');

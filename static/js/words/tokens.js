@@ -193,3 +193,20 @@ export function writeByteRange({ from, to, of }) {
 function shortByteRangeOf({ from, to, of }) {
   return from === to ? `${from}/${of}` : `${from}–${to}/${of}`;
 }
+
+/**
+ * @param {string} text
+ * @returns {string} the token with its spaces shown, or the bytes that it is
+ */
+export function nameOfGuess(text) {
+  return bytesInWords(text) ?? visible(asTyped(text));
+}
+
+/**
+ * Return a token of the vocabulary in a sentence: a word without the space before it.
+ * @param {string} text
+ * @returns {string} only spaces stay visible
+ */
+export function guessInWords(text) {
+  return bytesInWords(text) ?? tokenName({ text, part: null });
+}

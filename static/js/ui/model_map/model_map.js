@@ -4,6 +4,7 @@
  * that is shown.
  */
 
+import { guessInWords } from '../../words/tokens.js';
 import { choosePlace, chooseStack } from '../../trace/attention.js';
 import { buildAnatomy, litParts, readParts } from './parts.js';
 import { css, diverging, inkOn, computeLevel, sequential } from '../../plot/colour.js';
@@ -11,7 +12,6 @@ import { isPredicting } from '../../rules/prediction.js';
 import { neighbour, railLayout, stripLayout } from './layout.js';
 import { isShown, readSwitches } from '../../state/attention_switches.js';
 import { amount } from '../../words/numbers.js';
-import { guessInWords } from '../../plot/bars.js';
 import { element } from '../dom.js';
 
 /**

@@ -3,10 +3,10 @@
  * words. Each part opens a view, and a view shows some parts.
  */
 
-import { guessInWords, withSign } from '../../plot/bars.js';
+import { withSign } from '../../plot/bars.js';
 import { counted } from '../../words/lists.js';
 import { percent } from '../../words/numbers.js';
-import { quoted } from '../../words/tokens.js';
+import { guessInWords, quoted } from '../../words/tokens.js';
 import {
   hasTwoSides,
   isFilling,
@@ -156,8 +156,9 @@ export function readParts(card, trace, isOff = () => false, effects = null, quer
     const path = `${stack}.layers.${layer}.${ending}`;
     return once(path, () => sharesIn(norms[path]));
   };
-  /** @param {number|undefined} value in logits */
-  const effectIn = (value) => (effects && value !== undefined ? value / effects.most : null);
+  /** @param {number|undefined} value in logits @param {number} [most] */
+  const effectIn = (value, most = effects?.most ?? 1) =>
+    effects && value !== undefined ? value / most : null;
   /** @param {number|undefined} value in logits */
   const effectSaid = (value) =>
     effects && value !== undefined
@@ -221,7 +222,7 @@ export function readParts(card, trace, isOff = () => false, effects = null, quer
       const written = norm === undefined ? null : norm / (norm + others[0] + others[1] || 1);
       return {
         level: written,
-        effect: effectIn(effect),
+        effect: effectIn(effect, effects?.mostOfNetworks),
         words: said(`layer ${layer}, feed-forward network`, [
           effectSaid(effect),
           written === null ? '' : `writes ${percent(written, 0)} of what the layer adds`,

@@ -3,9 +3,9 @@
  * edges that are cut, and what is asked of the server about them.
  */
 
+import { nameOfGuess } from '../../words/tokens.js';
 import { percent } from '../../words/numbers.js';
 import { rowOf, matrixAt } from '../../trace/trace.js';
-import { nameOfGuess } from '../../plot/bars.js';
 import { control, choice } from '../../ui/controls.js';
 
 /**

@@ -4,9 +4,9 @@
 
 import { divergence, softmax, totalVariation } from '../../trace/arithmetic.js';
 import { decimal, percent } from '../../words/numbers.js';
-import { named } from '../../words/tokens.js';
+import { guessInWords, nameOfGuess, named } from '../../words/tokens.js';
 import { placeInWords } from '../../trace/word_names.js';
-import { guessInWords, guessScales, nameOfGuess, wordsFor } from '../../plot/bars.js';
+import { guessScales, wordsFor } from '../../plot/bars.js';
 import { hasTwoSides, isFilling, predictingSide, tokensOf } from '../../trace/attention.js';
 import { expectedMade } from '../../api/request_code.js';
 import { matrixAt, rowOf } from '../../trace/trace.js';

@@ -3,6 +3,7 @@
  * for one expert the tokens that it takes most above its share.
  */
 
+import { guessInWords } from '../../words/tokens.js';
 import { cardPath } from '../../api/calls.js';
 import { textsInWords } from '../../trace/card.js';
 import { counted } from '../../words/lists.js';
@@ -10,7 +11,6 @@ import { grouped, percent } from '../../words/numbers.js';
 import { visible } from '../../words/text.js';
 import { matrixFrom } from '../../trace/trace.js';
 import { chart } from '../../plot/chart.js';
-import { guessInWords } from '../../plot/bars.js';
 import { css, sequential } from '../../plot/colour.js';
 import { bar } from '../../plot/marks/bar.js';
 import { cell } from '../../plot/marks/mark.js';

@@ -4,9 +4,9 @@
  */
 
 import { percent, share, shortShare } from '../../words/numbers.js';
-import { named } from '../../words/tokens.js';
+import { guessInWords, named } from '../../words/tokens.js';
 import { matrixAt, matrixFrom, rowOf } from '../../trace/trace.js';
-import { guessChart, guessesIn, guessInWords, wordsFor } from '../../plot/bars.js';
+import { guessChart, guessesIn, wordsFor } from '../../plot/bars.js';
 import { chart } from '../../plot/chart.js';
 import { isNarrow, band } from '../../plot/scales.js';
 import { cell } from '../../plot/marks/mark.js';

@@ -13,7 +13,7 @@ import {
   subjectOf,
   tokensWith,
 } from '../../ui/generation.js';
-import { guessChart, guessInWords, nameOfGuess } from '../../plot/bars.js';
+import { guessChart } from '../../plot/bars.js';
 import { chart } from '../../plot/chart.js';
 import { css, sequential } from '../../plot/colour.js';
 import { roundTicks, band, linear } from '../../plot/scales.js';
@@ -22,7 +22,7 @@ import { chainSteps } from '../../trace/arithmetic.js';
 import { highestIn } from '../../trace/trace.js';
 import { counted } from '../../words/lists.js';
 import { grouped, percent, share } from '../../words/numbers.js';
-import { named, tokenLabels } from '../../words/tokens.js';
+import { guessInWords, nameOfGuess, named, tokenLabels } from '../../words/tokens.js';
 import { isRating, weightsAt } from '../../trace/attention.js';
 import { choosingModel } from '../../state/state.js';
 import { asksSampled, chanceInWords, routeChart, sliders, startFigure, TERMS } from './drawing.js';

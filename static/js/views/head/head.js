@@ -19,10 +19,10 @@ import {
 } from '../../trace/attention.js';
 import { capitalised, enumerated } from '../../words/lists.js';
 import { decimal, grouped, percent, share, signed } from '../../words/numbers.js';
-import { named } from '../../words/tokens.js';
+import { guessInWords, nameOfGuess, named } from '../../words/tokens.js';
 import { textsInWords } from '../../trace/card.js';
 import { highestIn, matrixAt, rowOf } from '../../trace/trace.js';
-import { guessInWords, nameOfGuess, signedBars, withSign } from '../../plot/bars.js';
+import { signedBars, withSign } from '../../plot/bars.js';
 import { chart } from '../../plot/chart.js';
 import { css, sequential } from '../../plot/colour.js';
 import { isNarrow, band, linear } from '../../plot/scales.js';

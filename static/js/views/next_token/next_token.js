@@ -3,11 +3,11 @@
  * masked position instead.
  */
 
-import { guessesIn, guessInWords, marker, wordsFor, guessChart } from '../../plot/bars.js';
+import { guessesIn, marker, wordsFor, guessChart } from '../../plot/bars.js';
 import { filled, isMask, MASK } from '../../trace/words.js';
 import { placeInWords } from '../../trace/word_names.js';
 import { percent } from '../../words/numbers.js';
-import { asTyped, bytesInWords } from '../../words/tokens.js';
+import { asTyped, bytesInWords, guessInWords } from '../../words/tokens.js';
 import {
   hasTwoSides,
   isFilling,

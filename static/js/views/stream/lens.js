@@ -5,10 +5,10 @@
 
 import { modelName } from '../../api/calls.js';
 import { noticeOf } from '../../api/answers.js';
-import { guessesIn, marker, guessInWords, wordsFor, guessChart } from '../../plot/bars.js';
+import { guessesIn, marker, wordsFor, guessChart } from '../../plot/bars.js';
 import { percent } from '../../words/numbers.js';
 import { shortened } from '../../words/text.js';
-import { bytesInWords, tokenName } from '../../words/tokens.js';
+import { bytesInWords, guessInWords, tokenName } from '../../words/tokens.js';
 import { placeInWords } from '../../trace/word_names.js';
 import { range } from '../../trace/trace.js';
 import { predictingSide, tokensOf } from '../../trace/attention.js';

@@ -5,9 +5,8 @@
 
 import { isFilling, predictingSide, tokensOf } from '../../trace/attention.js';
 import { percent } from '../../words/numbers.js';
-import { named } from '../../words/tokens.js';
-import { guessesAt } from '../../rules/prediction.js';
-import { nameOfGuess } from '../../plot/bars.js';
+import { nameOfGuess, named } from '../../words/tokens.js';
+import { guessesAt, rivalOf } from '../../rules/prediction.js';
 import { choosing, queryOf } from '../../state/state.js';
 import { control, choice, tokenOptions } from '../../ui/controls.js';
 
@@ -41,14 +40,7 @@ const PATCHED = ['residual', 'attention', 'heads'];
  * @param {ViewState} state
  */
 function subjectOf(trace, state) {
-  return {
-    position: queryOf(state, trace),
-    token: state.word_token ?? state.token ?? null,
-    against:
-      state.word_against === (state.word_token ?? state.token)
-        ? null
-        : (state.word_against ?? null),
-  };
+  return { position: queryOf(state, trace), token: state.token ?? null, against: rivalOf(state) };
 }
 
 /** @param {Trace} trace @param {ViewState} state @returns {Ask} */
@@ -162,12 +154,12 @@ export function controls(trace, state) {
     choice(name, isFilling(trace) ? 'Word at' : 'Word after', position, tokenOptions(tokens), {
       help: 'The position whose prediction is explained',
     }),
-    choice('word_token', 'Why', token, [
+    choice('token', 'Why', token, [
       { id: null, title: `the likeliest: ${likeliest?.title ?? ''}` },
       ...options,
     ]),
-    choice('word_against', 'rather than', against, [
-      { id: null, title: 'the runner-up' },
+    choice('against', 'rather than', state.against ?? null, [
+      { id: null, title: 'the word that shows most' },
       ...options.filter(({ id }) => id !== (token ?? likeliest?.id)),
     ]),
   ];

@@ -2,11 +2,11 @@
 
 import { capitalised } from '../../words/lists.js';
 import { signed, amount } from '../../words/numbers.js';
-import { named, tokenLabels } from '../../words/tokens.js';
+import { guessInWords, named, tokenLabels } from '../../words/tokens.js';
 import { tokensOf, sideOf, hasTwoSides } from '../../trace/attention.js';
 import { chart } from '../../plot/chart.js';
 import { band, isTurned } from '../../plot/scales.js';
-import { guessInWords, withSign } from '../../plot/bars.js';
+import { withSign } from '../../plot/bars.js';
 import { matrixAt, highestIn, rowOf } from '../../trace/trace.js';
 import { cell } from '../../plot/marks/mark.js';
 import { comparedIn, requestOf } from './explained.js';

@@ -3,13 +3,14 @@
  * head, expert and source token.
  */
 
+import { guessInWords, nameOfGuess } from '../../words/tokens.js';
 import { noticeOf } from '../../api/answers.js';
 import { hasTwoSides, predictingSide, tokensOf } from '../../trace/attention.js';
 import { capitalised, enumerated } from '../../words/lists.js';
 import { percent, signed } from '../../words/numbers.js';
 import { alone, readableWords } from '../../trace/words.js';
 import { placeInWords } from '../../trace/word_names.js';
-import { guessInWords, nameOfGuess, signedBars, withSign, wordsFor } from '../../plot/bars.js';
+import { signedBars, withSign, wordsFor } from '../../plot/bars.js';
 import {
   differenceOf,
   expertsOf,

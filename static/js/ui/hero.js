@@ -1,0 +1,259 @@
+/**
+ * The sentence in large, which is the box one types in: behind the text lie its words, the arcs of the
+ * opened head, and the next word in its place. A text that is long is a plain box.
+ */
+
+import { tokensOf } from '../trace/attention.js';
+import { isMask } from '../trace/words.js';
+import { percent } from '../words/numbers.js';
+import { readDirection } from '../words/text.js';
+import { element, partOf } from './dom.js';
+
+/**
+ * @import { Arc, Spot } from '../rules/scene.js'
+ * @import { Side } from '../trace/attention.js'
+ * @import { Token, Trace } from '../trace/trace.js'
+ */
+
+/** Characters up to which the text is set in each size. */
+const SIZES = [
+  [48, 'large'],
+  [110, 'middle'],
+  [240, 'small'],
+];
+const MOST_LINES = 3;
+/** Weight from which an arc says its share. */
+const SAID = 0.1;
+const SVG = 'http://www.w3.org/2000/svg';
+
+/** @typedef {{text: string, chance: string}} Slot the next word, and its probability */
+
+/** @param {string} text @returns {string} large, middle, small, or long: a plain box */
+export function sizeOf(text) {
+  const isTall = text.split('\n').length > MOST_LINES;
+  const fits = SIZES.find(([most]) => text.length <= Number(most));
+  return isTall || !fits ? 'long' : String(fits[1]);
+}
+
+/**
+ * Split a text into pieces: those of tokens, and what is between them.
+ * @param {Token[]} tokens offsets count code points
+ * @param {string} text
+ * @returns {{text: string, index: number, isInside: boolean}[]} `index` −1: of no token; `isInside`: it goes on with the word before
+ */
+export function piecesOf(tokens, text) {
+  const characters = [...text];
+  /** @type {{text: string, index: number, isInside: boolean}[]} */
+  const pieces = [];
+  let at = 0;
+  tokens.forEach(({ start, end, word }, index) => {
+    if (end <= Math.max(start, at)) return; // adds nothing to the text, or bytes of a character
+    const first = Math.max(start, at);
+    const spaces = characters.slice(at, end).findIndex((character) => character.trim() !== '');
+    const begin = spaces < 0 ? first : Math.min(at + spaces, end);
+    if (begin > at) pieces.push(gap(characters.slice(at, begin)));
+    const isInside = word !== null && word === tokens[index - 1]?.word;
+    if (end > begin) pieces.push({ text: characters.slice(begin, end).join(''), index, isInside });
+    at = end;
+  });
+  if (at < characters.length) pieces.push(gap(characters.slice(at)));
+  return pieces;
+}
+
+/** @param {string[]} characters */
+const gap = (characters) => ({ text: characters.join(''), index: -1, isInside: false });
+
+/** The sentence, with what lies behind it. */
+export class Hero {
+  /** @type {Trace|null} */
+  #trace = null;
+  /** @type {Arc[]} */
+  #arcs = [];
+  #key = '';
+  #slot = element('span.slot', { 'aria-hidden': 'true' });
+  #by;
+
+  /**
+   * @param {(id: string) => HTMLElement} byId
+   * @param {{onChoose: (spot: Spot) => void, onPoint: (spot: Spot|null) => void}} by
+   */
+  constructor(byId, by) {
+    this.#by = by;
+    this.host = byId('hero');
+    this.words = byId('hero-words');
+    this.translated = byId('translated');
+    this.box = partOf(this.host, '#text', HTMLTextAreaElement);
+    this.svg = partOf(this.host, '#arcs', SVGSVGElement);
+    this.box.addEventListener('input', () => this.fit());
+    this.host.addEventListener('pointermove', (event) => this.#by.onPoint(spotAt(event)));
+    this.host.addEventListener('pointerleave', () => this.#by.onPoint(null));
+    this.box.addEventListener('click', (event) => {
+      const spot = spotAt(event);
+      if (spot && this.box.selectionStart === this.box.selectionEnd) this.#by.onChoose(spot);
+    });
+    new ResizeObserver(() => this.#drawArcs()).observe(this.host);
+  }
+
+  /** Fit the size of the type to the text, and lay its words behind it. */
+  fit() {
+    const { value } = this.box;
+    const size = sizeOf(value);
+    this.host.dataset.size = size;
+    const isRead = this.#trace !== null && this.#trace.text === value && size !== 'long';
+    this.host.classList.toggle('is-typed', !isRead);
+    const key = `${isRead ? this.#trace?.id : ''} ${value}`;
+    if (key === this.#key) return;
+    this.#key = key;
+    this.words.dir = readDirection(value);
+    const pieces = isRead && this.#trace ? piecesOf(this.#trace.tokens, value) : [gap([...value])];
+    this.words.replaceChildren(...wordNodes(pieces, 'source'), '\u200b', this.#slot);
+  }
+
+  /** @param {Trace} trace */
+  show(trace) {
+    this.#trace = trace;
+    this.#key = '';
+    this.fit();
+    if (trace.target)
+      this.translated.replaceChildren(
+        ...wordNodes(piecesOf(tokensOf(trace, 'target'), trace.target), 'target'),
+      );
+  }
+
+  /**
+   * @param {Slot|null} slot
+   * @param {number} position that predicts
+   */
+  showNext(slot, position) {
+    const token = this.#trace?.tokens[position];
+    const mask = token && isMask(token) ? this.#spot('source', position) : null;
+    const isMasked = mask !== null;
+    const home = mask ?? this.words;
+    this.#slot.classList.toggle('is-under', isMasked);
+    this.#slot.hidden = !slot || this.host.dataset.size === 'long';
+    if (this.#slot.parentElement !== home) home.append(this.#slot);
+    if (!slot) return;
+    const before = this.#slot.querySelector('.slot-word:not(.is-leaving)');
+    const number = element('small', slot.chance);
+    if (before?.textContent === slot.text) {
+      this.#slot.querySelector('small')?.replaceWith(number);
+      return;
+    }
+    const word = element('span.slot-word', slot.text);
+    this.#slot.classList.toggle('is-joined', !/^\s/.test(slot.text) && !isMasked);
+    for (const old of this.#slot.querySelectorAll('.is-leaving')) old.remove();
+    if (!(before instanceof HTMLElement)) {
+      this.#slot.replaceChildren(word, number);
+      return;
+    }
+    before.classList.add('is-leaving');
+    word.classList.add('is-coming');
+    before.addEventListener('animationend', () => before.remove(), { once: true });
+    this.#slot.querySelector('small')?.remove();
+    this.#slot.append(word, number);
+  }
+
+  /**
+   * @param {Arc[]} arcs
+   * @param {boolean} isOff the head that they belong to is switched off
+   */
+  showArcs(arcs, isOff) {
+    this.#arcs = arcs;
+    this.host.classList.toggle('is-off', isOff);
+    this.#drawArcs();
+  }
+
+  /** @param {Side} side @param {number} index @returns {HTMLElement|null} */
+  #spot(side, index) {
+    const host = side === 'target' ? this.translated : this.words;
+    return host.querySelector(`[data-token="${index}"]`);
+  }
+
+  /** Return the pieces of the word of a token. @param {Spot} spot */
+  #piecesOf({ side, index }) {
+    const tokens = this.#trace ? tokensOf(this.#trace, side) : [];
+    const { word = null } = tokens[index] ?? {};
+    return tokens.flatMap((token, at) => {
+      const isPiece = at === index || (word !== null && token.word === word);
+      const node = isPiece ? this.#spot(side, at) : null;
+      return node ? [node] : [];
+    });
+  }
+
+  #drawArcs() {
+    const { host, svg } = this;
+    for (const node of document.querySelectorAll('#hero-words .is-read, #translated .is-read'))
+      node.classList.remove('is-read');
+    const frame = host.getBoundingClientRect();
+    const drawn = this.#arcs.flatMap(({ from, to, share }) => {
+      const [start, end] = [this.#spot(from.side, from.index), this.#spot(to.side, to.index)];
+      if (!start || !end || start === end) return [];
+      for (const piece of this.#piecesOf(to)) {
+        piece.style.setProperty('--share', String(share));
+        piece.classList.add('is-read');
+      }
+      return [{ path: pathOf(start, end, frame), share }];
+    });
+    svg.replaceChildren(...drawn.flatMap(({ path, share }) => arcNodes(path, share)));
+  }
+}
+
+/** @param {ReturnType<typeof piecesOf>} pieces @param {Side} side */
+function wordNodes(pieces, side) {
+  return pieces.map(({ text, index, isInside }) =>
+    index < 0
+      ? text
+      : element(
+          'span',
+          { class: isInside ? 'piece is-inside' : 'piece', 'data-token': index, 'data-side': side },
+          text,
+        ),
+  );
+}
+
+/** @param {{clientX: number, clientY: number}} event @returns {Spot|null} */
+function spotAt({ clientX, clientY }) {
+  const node = document
+    .elementsFromPoint(clientX, clientY)
+    .find((each) => each instanceof HTMLElement && each.dataset.token !== undefined);
+  if (!(node instanceof HTMLElement)) return null;
+  const side = node.dataset.side === 'target' ? 'target' : 'source';
+  return { side, index: Number(node.dataset.token) };
+}
+
+/**
+ * @param {HTMLElement} start
+ * @param {HTMLElement} end
+ * @param {DOMRect} frame
+ */
+function pathOf(start, end, frame) {
+  const [a, b] = [start.getBoundingClientRect(), end.getBoundingClientRect()];
+  const [x1, x2] = [a, b].map((box) => box.left + box.width / 2 - frame.left);
+  const isBelow = a.top > b.bottom + 40; // of a translation, up to the sentence
+  const [y1, y2] = [a.top - frame.top, (isBelow ? b.bottom : b.top) - frame.top];
+  if (isBelow) {
+    const middle = (y1 + y2) / 2;
+    return { d: `M${x1} ${y1} C${x1} ${middle} ${x2} ${middle} ${x2} ${y2}`, x: x2, y: y2 + 16 };
+  }
+  const height = Math.min(64, 26 + Math.abs(x1 - x2) / 7);
+  const top = Math.min(y1, y2) - height;
+  return {
+    d: `M${x1} ${y1} C${x1} ${top} ${x2} ${top} ${x2} ${y2}`,
+    x: (x1 + x2) / 2,
+    y: (y1 + y2) / 8 + (top * 6) / 8 - 4,
+  };
+}
+
+/** @param {{d: string, x: number, y: number}} path @param {number} share */
+function arcNodes({ d, x, y }, share) {
+  const arc = document.createElementNS(SVG, 'path');
+  arc.setAttribute('d', d);
+  arc.setAttribute('pathLength', '1');
+  arc.setAttribute('stroke-width', String(1 + 6 * share));
+  const label = document.createElementNS(SVG, 'text');
+  label.setAttribute('x', String(x));
+  label.setAttribute('y', String(y));
+  label.setAttribute('text-anchor', 'middle');
+  label.textContent = percent(share, 0);
+  return share >= SAID ? [arc, label] : [arc];
+}
