@@ -4,10 +4,10 @@
  * reason only if the pass without it says so.
  */
 
-import { guessInWords } from '../words/tokens.js';
+import { guessInWords, inQuotes } from '../words/tokens.js';
 import { findPlaces, isFilling, looksUpWritten } from '../trace/attention.js';
 import { nameToken, nameWord, readSide } from '../trace/word_names.js';
-import { matrixAt, rowOf } from '../trace/trace.js';
+import { highestIn, matrixAt, rowOf } from '../trace/trace.js';
 import { capitalised } from '../words/lists.js';
 import { chance } from '../words/numbers.js';
 import { nextWords, partId, partOff, reasonsIn } from './prediction.js';
@@ -152,10 +152,13 @@ function decisiveScene(trace, reasons, decisive) {
   const isBack = read !== null && !read.isOther && !isFilling(trace);
   const verb = trace.target ? 'write' : 'choose';
   const choosing = isFilling(trace) ? `To put ${word} here` : `To ${verb} ${word}`;
+  const effect = effectOf(reasons, decisive);
   const finding =
     read === null
-      ? `${choosing}, the model needs ${head}.`
-      : `${choosing}, the model looks ${isBack && read.isBefore ? 'back ' : ''}at ${read.name}: ${head} reads ${read.isItself ? 'it there' : 'it'} with ${read.share} of its weight${effectOf(reasons, decisive)}.`;
+      ? `${choosing}, the model needs ${head}${effect && `: it ${effect}`}.`
+      : read.isMost || effect === ''
+        ? `${choosing}, the model looks ${isBack && read.isBefore ? 'back ' : ''}at ${read.name}: ${head} reads ${read.isItself ? 'it there' : 'it'} with ${read.share} of its weight${effect && `${effect.includes(' and ') ? ',' : ' and'} ${effect}`}.`
+        : `${choosing}, the model needs ${head}: it ${effect}, most of all by what it takes from ${read.name} (${read.share} of its weight).`;
   return { finding, ...invitation(decisive, 'that head') };
 }
 
@@ -255,9 +258,9 @@ function effectOf({ token, against }, { adds }) {
   const [lift, push] = [adds[0], -adds[1]];
   const whole = lift + push;
   const [word, rival] = [quoted(token.text), quoted(against.text)];
-  if (push < BOTH * whole) return `, and lifts ${word} above ${rival}`;
-  if (lift < BOTH * whole) return `, and pushes ${rival} down`;
-  return `, lifts ${word} and pushes ${rival} down`;
+  if (push < BOTH * whole) return `lifts ${word} above ${rival}`;
+  if (lift < BOTH * whole) return `pushes ${rival} down`;
+  return `lifts ${word} and pushes ${rival} down`;
 }
 
 /** @param {Trace} trace @param {Reasons} reasons */
@@ -285,15 +288,15 @@ function readBy(trace, { site, layer, head, key }, position) {
   const word = reading.at[key];
   const { first, last, isNumber } = reading.words[word ?? -1] ?? { first: key, last: key };
   const isWhole = word !== null && !isNumber && word !== ownWord(trace, place, position);
-  const weight = isWhole
-    ? row.slice(first, last + 1).reduce((sum, share) => sum + share, 0)
-    : row[key];
   const isOther = place.rows !== place.columns;
+  const span = isWhole ? row.subarray(first, last + 1) : row.subarray(key, key + 1);
+  const strongest = (isWhole ? first : key) + highestIn(span);
   const name = isWhole ? nameWord(reading, word) : nameToken(reading, key);
   return {
     name: reading.tokens[key].is_special && key === 0 ? 'the start of the text' : name,
-    share: chance(weight),
+    share: chance(span.reduce((sum, share) => sum + share, 0)),
     isOther,
+    isMost: arcsOf(trace, { where: place.id, layer, head }, position)[0]?.to.index === strongest,
     isBefore: (isWhole ? last : key) < position,
     isItself: !isOther && key === position,
   };
@@ -327,7 +330,7 @@ function labelOf({ layer, head }) {
 }
 
 /** @param {string} text */
-const quoted = (text) => `“${guessInWords(text)}”`;
+const quoted = (text) => inQuotes(guessInWords(text));
 
 /** Round down, so that the bound stays true. @param {number} probability */
 const atLeast = (probability) =>

@@ -62,7 +62,7 @@ const together = (other) => ({
   word: [
     { word_show: 'patching', word_text: other, query: 2 },
     { word_show: 'patching', word_text: other, query: 6 },
-    { word_show: 'parts', word_token: 9, word_against: 12 },
+    { word_show: 'parts', token: 9, against: 12 },
   ],
   translate: [{ translate_threshold: 0.2 }],
   why: [{ why_unscaled: true, why_temperature: 2 }],

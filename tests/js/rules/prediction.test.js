@@ -3,15 +3,16 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import {
-  findCauses,
   chooseCell,
   collectEdits,
   readEffects,
   guessesAt,
-  headOff,
+  partId,
+  partOff,
   isPredicting,
   nextWords,
   predictionAsks,
+  rivalOf,
   rowWith,
 } from '../../../static/js/rules/prediction.js';
 import { FILL_TEXT, fillTrace, FRAME, near, pairTrace, sampleTrace, tensor } from '../sample.js';
@@ -75,15 +76,55 @@ test('a reward model and a long text predict nothing', () => {
   deepEqual(predictionAsks(rating, { ...FRAME, off: 'head decoder 0 0' }, AT), {});
 });
 
-test('the parts of the chosen prediction are asked for, of models that have them', () => {
-  const why = (state, trace = TRACE) => predictionAsks(trace, { ...FRAME, ...state }, AT);
-  deepEqual(why({}), {
-    next_why: { capture: [], analyses: ['logit_attribution'], logit_difference: { position: 4 } },
+test('the reasons of the chosen prediction are asked for, of models that have them', () => {
+  const card = { ...CARD, analyses: ['next_token', 'reasons', 'logit_attribution'] };
+  const asks = (state, trace = { ...TRACE, card }) =>
+    predictionAsks(trace, { ...FRAME, ...state }, AT);
+  deepEqual(asks({}), {
+    next_why: { capture: [], analyses: ['reasons'], logit_difference: { position: 4 } },
   });
-  deepEqual(why({ token: 0 }).next_why.logit_difference, { position: 4, token: 0 });
-  deepEqual(why({}, { ...TRACE, card: { ...CARD, analyses: ['next_token'] } }), {});
-  const off = why({ off: 'head decoder 1 0' }, { ...TRACE, card: { ...CARD, analyses: [] } });
+  deepEqual(asks({ token: 0, against: 9 }).next_why.logit_difference, {
+    ...{ position: 4, token: 0, against: 9 },
+  });
+  deepEqual(asks({ token: 9, against: 9 }).next_why.logit_difference, { position: 4, token: 9 });
+  deepEqual(asks({}, TRACE), {});
+  const off = asks({ off: 'head decoder 1 0' }, TRACE);
   deepEqual(Object.keys(off), ['next_edited']);
+});
+
+test('an edited pass is asked for once the rival is known, and compared with the same one', () => {
+  const card = { ...CARD, analyses: ['next_token', 'reasons', 'logit_attribution'] };
+  const asks = (answers) =>
+    predictionAsks({ ...TRACE, card }, { ...FRAME, off: 'head decoder 1 0', answers }, AT);
+  deepEqual(Object.keys(asks({})), ['next_why'], 'it is not known yet');
+  const { next_edited: edited } = asks(why({}));
+  deepEqual(edited.logit_difference, { position: 4, token: 6, against: 9 });
+  deepEqual(edited.predictions, { tokens: [6, 9] });
+  deepEqual(edited.analyses, ['next_token', 'logit_attribution']);
+  const refused = asks({ next_why: { problem: { message: 'too many heads' } } });
+  deepEqual(refused.next_edited.analyses, ['next_token'], 'without reasons, the pass alone');
+  const elsewhere = why({});
+  elsewhere.next_why.trace.analyses.reasons.position = 2;
+  deepEqual(Object.keys(asks(elsewhere)), ['next_why'], 'those of another place do not count');
+});
+
+test('one rival holds: the chosen one, or that of the reasons', () => {
+  equal(rivalOf({ ...FRAME, against: 3 }), 3);
+  equal(rivalOf({ ...FRAME, token: 3, against: 3, answers: why({}) }), 9);
+  equal(rivalOf(FRAME), null);
+});
+
+test('a network can be switched off, too, and a part has the name that the map gives it', () => {
+  const edits = (off) => collectEdits(TRACE, { ...FRAME, off }, 4);
+  deepEqual(edits('network decoder 1'), [
+    { kind: 'set', site: 'decoder.layers.1.experts.output', value: 0 },
+  ]);
+  equal(edits('network decoder 0')[0].site, 'decoder.layers.0.feed_forward.output');
+  deepEqual(edits('network decoder 7'), []);
+  const id = (site, layer, head) => partId({ site, layer, head });
+  equal(id('decoder.layers.1.cross_attention.context', 1, 0), 'head cross 1 0');
+  equal(id('encoder.layers.1.self_attention.context', 1, 2), 'head encoder 1 2');
+  equal(id('decoder.layers.1.experts.output', 1, null), 'network decoder 1');
 });
 
 test('a head that is off may write its mean over a corpus', () => {
@@ -113,7 +154,7 @@ test('a head that is switched off is an edit; one that the model lacks is none',
   ];
   for (const off of wrong) {
     deepEqual(edits(off), [], off);
-    equal(headOff(TRACE, { ...FRAME, off }), null, off);
+    equal(partOff(TRACE, { ...FRAME, off }), null, off);
     ok(!('next_edited' in predictionAsks(TRACE, { ...FRAME, off }, AT)), off);
   }
   deepEqual(edits('head decoder 0 0', { ...TRACE, card: null }), []);
@@ -239,90 +280,50 @@ test('while an edit is computed the last one is shown, and a problem is told', (
   deepEqual([idsOf(wrong.words), wrong.isWaiting, wrong.problem], [[1, 2], false, 'No such head.']);
 });
 
-/** The answer to the parts of a prediction: by layer and head, by layer, head and key, by part. */
+/** The reasons of a prediction: what each head and network adds. */
 function why(given = {}) {
-  const {
-    heads = [0, 0, 0, 0],
-    keys,
-    networks = [0, 0],
-    path = 'self_attention',
-    nKeys = 5,
-  } = given;
-  const analysis = {
-    position: 4,
+  const { heads = [0, 0, 0, 0], networks = [0, 0] } = given;
+  const reasons = {
+    ...{ position: 4, rule: 'gains', probabilities: [0.5, 0.25], decisive: null, reasons: [] },
     token: { id: 6, text: ' saw' },
     against: { id: 9, text: ' ran' },
-    part_names: ['embedding', 'layers.0.feed_forward', 'layers.1.feed_forward'],
-    parts: tensor(['part'], [3], (at) => [9, ...networks][at]),
-    [`${path}.heads`]: tensor(['layer', 'head'], [2, 2], (at) => heads[at]),
-    ...(keys && {
-      [`${path}.keys`]: tensor(['layer', 'head', 'key'], [2, 2, nKeys], (at) => keys[at] ?? 0),
-    }),
+    'self_attention.heads': tensor(['layer', 'head'], [2, 2], (at) => heads[at]),
+    feed_forward: tensor(['layer'], [2], (at) => networks[at]),
   };
-  return { next_why: { trace: { analyses: { logit_attribution: analysis } } } };
+  return { next_why: { trace: { analyses: { reasons } } } };
 }
-const keyed = (at, key, nKeys = 5) => Object.assign([], { [at * nKeys + key]: 1 });
 
-test('what speaks most for the word comes first: heads with their word, and networks', () => {
-  const answers = why({ heads: [0.5, -3, 0, 2], keys: keyed(3, 2), networks: [1, 0.05] });
-  const causes = findCauses(TRACE, { ...FRAME, answers });
+test('the token and its rival are in the row, with what an edited pass makes of them', () => {
+  const trace = passOf([6, 2, 3, 4, 5], [0.5, 0.3, 0.1, 0.05, 0.01]);
+  const row = nextWords(trace, { ...FRAME, answers: why({}) }, 4);
+  deepEqual(idsOf(row.words), [6, 2, 3, 4, 9]);
+  equal(row.words[4].probability, 0.25);
+  const pass = passOf([2, 3, 4, 5, 1], [0.5, 0.2, 0.1, 0.05, 0.01]);
+  Object.assign(pass.analyses.next_token, {
+    chosen_ids: tensor(['token'], [2], (at) => [6, 9][at], Int32Array),
+    chosen_probabilities: tensor(
+      ['query', 'token'],
+      [5, 2],
+      (at) => [0.004, 0.003][at % 2],
+      Float64Array,
+    ),
+  });
+  const edited = nextWords(
+    trace,
+    { ...FRAME, answers: { ...why({}), next_edited: { trace: pass } } },
+    4,
+  );
   deepEqual(
-    causes.map(({ word, part, value }) => [word, part, value]),
+    edited.words.filter(({ id }) => id === 6 || id === 9).map((w) => [w.before, w.probability]),
     [
-      ['saw', 'layer 1, head 1', 1],
-      ['', 'layer 0, feed-forward network', 1],
-      ['', 'layer 0, head 0', 0.5],
+      [0.5, 0.004],
+      [0.25, 0.003],
     ],
   );
-  deepEqual(causes[0].patch, {
-    view: 'attention',
-    layer: 1,
-    head: 1,
-    where: 'decoder',
-    key: 2,
-    query: 4,
-    attention_which: 'head',
-  });
-  deepEqual(causes[1].patch, { view: 'word', word_show: 'parts' });
-});
-
-test('what is a tenth of the largest or less, or speaks against, is no cause', () => {
-  const told = (given) => findCauses(TRACE, { ...FRAME, answers: why(given) }).length;
-  equal(told({ heads: [2, 0.21, 0.19, -5] }), 2);
-  equal(told({ heads: [-1, -2, 0, -5] }), 0);
-  equal(told({ heads: [1, 1, 1, 1], networks: [1, 1] }), 3, 'no more than three');
-  deepEqual(findCauses(TRACE, FRAME), [], 'they are not known yet');
-});
-
-test('a layer of experts is told as experts', () => {
-  const [cause] = findCauses(TRACE, { ...FRAME, answers: why({ networks: [0, 1] }) });
-  equal(cause.part, 'layer 1, experts');
-});
-
-test('the start of a text is no word that a head reads', () => {
-  const [cause] = findCauses(TRACE, {
-    ...FRAME,
-    answers: why({ heads: [1, 0, 0, 0], keys: keyed(0, 0) }),
-  });
-  deepEqual([cause.word, cause.patch.key], ['', null]);
-});
-
-test('a translator’s cross-attention reads words of the source, and opens there', () => {
-  const given = { path: 'cross_attention', heads: [0, 3, 0, 0], keys: keyed(1, 2) };
-  const [cause] = findCauses(PAIR, { ...FRAME, answers: why(given) });
-  deepEqual(
-    [cause.word, cause.part, cause.patch.where, cause.patch.key],
-    ['saw', 'cross-attention layer 0, head 1', 'cross', 2],
-  );
-  const own = { heads: [0, 3, 0, 0], keys: keyed(1, 2, 3), nKeys: 3 };
-  const [other] = findCauses(PAIR, { ...FRAME, answers: why(own) });
-  deepEqual([other.word, other.patch.where], ['vit', 'decoder']);
 });
 
 test('the heads of a filler are those of its encoder', () => {
   const trace = { ...fillTrace(), card: { ...CARD, kind: 'encoder', moe: null } };
-  const [cause] = findCauses(trace, { ...FRAME, answers: why({ heads: [1, 0, 0, 0] }) });
-  equal(cause.patch.where, 'encoder');
   const { heads, networks } = readEffects(trace, { ...FRAME, answers: why({}) });
   ok(heads.has('encoder 1 1') && networks.has('encoder 1'));
 });
@@ -347,9 +348,18 @@ test('the effects of the map are of every head and network, with the size of the
     ],
   );
   deepEqual([effects.most, effects.token, effects.against], [3, ' saw', ' ran']);
+  deepEqual([effects.mostOfNetworks, effects.isEdited], [1, false], 'networks have their scale');
   equal(readEffects(TRACE, { ...FRAME, answers, map: 'writes' }), null);
   equal(readEffects(TRACE, FRAME), null);
   const [previous] = [answers.next_why.trace];
   ok(readEffects(TRACE, { ...FRAME, answers: { next_why: { isWaiting: true, previous } } }));
   ok(readEffects(TRACE, { ...FRAME, answers: why({}) }).most > 0, 'nothing is divided by zero');
+  const edited = {
+    trace: { analyses: { logit_attribution: answers.next_why.trace.analyses.reasons } },
+  };
+  const both = { ...why({}), next_edited: edited };
+  const shown = readEffects(TRACE, { ...FRAME, answers: both });
+  deepEqual([shown.most, shown.isEdited], [3, true], 'with an edit, of the edited pass');
+  const pending = { ...answers, next_edited: { isWaiting: true } };
+  equal(readEffects(TRACE, { ...FRAME, answers: pending }), null, 'never of the pass before it');
 });

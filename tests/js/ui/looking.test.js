@@ -16,9 +16,11 @@ const labels = headLabels({
 const TRACE = { ...plain, analyses: { ...plain.analyses, head_labels: labels } };
 const STATE = { ...FRAME, layer: 0, head: 0, view: 'attention' };
 
-test('a view of heads opens a row, unless one is chosen, and other views none', () => {
-  const { state, place } = lookAt(TRACE, STATE, 'head');
-  ok(place && state.query !== null);
+test('what follows a text is told from its end on; of other predictions a telling row opens', () => {
+  const { state, place, position } = lookAt(TRACE, STATE, 'head');
+  deepEqual([Boolean(place), state.query, position], [true, null, 4]);
+  const filler = { ...TRACE, card: { ...TRACE.card, kind: 'encoder' } };
+  ok(lookAt(filler, STATE, 'head').state.query !== null);
   deepEqual(lookAt(TRACE, { ...STATE, query: 1 }, 'head').state.query, 1);
   deepEqual(lookAt(TRACE, STATE, 'model'), { state: STATE, place: null, position: 4 });
 });
@@ -26,7 +28,7 @@ test('a view of heads opens a row, unless one is chosen, and other views none', 
 test('the prediction of the chosen position is asked for', () => {
   const look = lookAt(TRACE, { ...STATE, query: 2 }, 'head');
   equal(look.position, 2);
-  const card = { ...TRACE.card, analyses: ['logit_attribution'] };
+  const card = { ...TRACE.card, analyses: ['reasons'] };
   const { next_why: why } = pageAsks({ ...TRACE, card }, look);
   deepEqual(why.logit_difference, { position: 2 });
   const silent = { ...TRACE, analyses: {} };

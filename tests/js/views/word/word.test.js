@@ -180,24 +180,20 @@ test('the request names the position, and the tokens if they are chosen', () => 
   const trace = withCard(sampleTrace());
   const request = (state) => word.asks(trace, { ...FRAME, ...state }).parts.logit_difference;
   deepEqual(request({ query: 2 }), { position: 2 });
-  deepEqual(request({ query: 2, word_token: 6, word_against: 5 }), {
-    position: 2,
-    token: 6,
-    against: 5,
-  });
-  deepEqual(request({ query: 2, word_token: 6, word_against: 6 }), { position: 2, token: 6 });
+  deepEqual(request({ query: 2, token: 6, against: 5 }), { position: 2, token: 6, against: 5 });
+  deepEqual(request({ query: 2, token: 6, against: 6 }), { position: 2, token: 6 });
 });
 
 test('the choices are the guesses, and a token of a link that is not among them', () => {
   const trace = withCard(sampleTrace());
   const menus = (state) => word.controls(trace, stateOf(trace, state));
-  const [, , why, than] = menus({});
+  const [, , why, than] = menus({ token: null });
   deepEqual(
     why.options.map(({ id }) => id),
     [null, 6, 9, 5],
   );
   ok(than.options.every(({ id }) => id !== 6));
-  ok(menus({ word_token: 77 })[2].options.some(({ id }) => id === 77));
+  ok(menus({ token: 77 })[2].options.some(({ id }) => id === 77));
 });
 
 test('a model without the analysis is told the reason', () => {
