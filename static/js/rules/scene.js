@@ -99,10 +99,10 @@ function rowAt(trace, { stack, ending }, { layer, head }, query) {
 /**
  * @param {Trace} trace
  * @param {Chosen} state with the answers
- * @param {{position: number, isChosen: boolean, edit: string}} of `position` that predicts; `isChosen`: the reader chose the head; `edit`: an edit that is no part switched off, in words
+ * @param {{position: number, isChosen: boolean, edit: string, isSaved?: boolean}} of `position` that predicts; `isChosen`: the reader chose the head; `edit`: an edit that is no part switched off, in words; `isSaved`: there is no other pass
  * @returns {Scene}
  */
-export function sceneOf(trace, state, { position, isChosen, edit }) {
+export function sceneOf(trace, state, { position, isChosen, edit, isSaved = false }) {
   const next = nextWords(trace, state, position);
   const reasons = reasonsIn(state);
   const known = reasons?.position === position ? reasons : null;
@@ -121,21 +121,36 @@ export function sceneOf(trace, state, { position, isChosen, edit }) {
     };
   }
   if (!known) return scene;
+  const told = intactScene(trace, state, known, isChosen);
+  if (!isSaved) return { ...scene, ...told };
+  return { ...scene, ...told, part: null, more: told.reason ? outcome(known, told.reason) : '' };
+}
+
+/**
+ * Return what decides in the pass itself.
+ * @param {Trace} trace
+ * @param {Chosen} state
+ * @param {Reasons} known
+ * @param {boolean} isChosen
+ * @returns {Partial<Scene> & {reason?: Reason}} `reason`: the part that can be taken away
+ */
+function intactScene(trace, state, known, isChosen) {
   const opened = openedIn(trace, state, known);
   const decisive = known.decisive === null ? null : known.reasons[known.decisive];
   if (decisive && (!isChosen || opened === decisive))
     return {
-      ...scene,
       subject: { ...decisive, where: partId(decisive).split(' ')[1] },
       ...decisiveScene(trace, known, decisive),
     };
   if (isChosen && opened)
-    return {
-      ...scene,
-      ...openedScene(trace, known, opened),
-      decisive: decisive ? partId(decisive) : '',
-    };
-  return { ...scene, ...undecidedScene(trace, known) };
+    return { ...openedScene(trace, known, opened), decisive: decisive ? partId(decisive) : '' };
+  return undecidedScene(trace, known);
+}
+
+/** Say what happens without a part, where it cannot be tried. @param {Reasons} reasons @param {Reason} reason */
+function outcome({ token, probabilities: [before] }, { probabilities: [after], top }) {
+  const moved = `Without it ${quoted(token.text)} goes from ${chance(before)} to ${chance(after)}`;
+  return top.id === token.id ? `${moved}.` : `${moved}, and the likeliest is ${quoted(top.text)}.`;
 }
 
 /** @param {Trace} trace @param {Chosen} state @param {Reasons} reasons */
@@ -204,6 +219,7 @@ function invitation(reason, what) {
   const [place] = id.split(' ').slice(1);
   const label = labelOf({ place, layer: reason.layer, head: reason.head });
   return {
+    reason,
     more: `Switch ${what} off, and see what the model writes.`,
     part: { id, label, isOn: true },
   };

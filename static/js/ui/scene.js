@@ -80,7 +80,8 @@ export class Scene {
       this.hero.showArcs([], false);
       return;
     }
-    const told = sceneOf(trace, state, { position, isChosen, edit: editInWords(state) });
+    const { isSaved } = state;
+    const told = sceneOf(trace, state, { position, isChosen, edit: editInWords(state), isSaved });
     this.#say(trace, state, told);
     this.#drawBars(trace, state, told);
     const [top] = told.next.words;

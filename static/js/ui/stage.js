@@ -10,6 +10,7 @@ import { plotHeight, pageZoom, palette } from './dom.js';
 import { viewState, choosing, queryOf } from '../state/state.js';
 import { LONG_VIEW } from '../state/store.js';
 import { hasNews, insight, lookAt, pageAsks, withPrevious } from './looking.js';
+import { createLayerHeads } from './layer_heads.js';
 import { Scene } from './scene.js';
 import { createSentence } from './sentence.js';
 import { createViewSection } from './view_section.js';
@@ -92,6 +93,7 @@ export class Stage {
       announce,
     });
     this.insight = byId('insight');
+    this.showLayer = createLayerHeads(byId('layer-heads'), store.change);
     this.parts = createParts(byId, {
       viewsFor: registry.viewsFor,
       kindOf: (view) => this.#kindOf(view),
@@ -172,6 +174,7 @@ export class Stage {
     // A translator's own view opens the head that aligns best, which the finding need not be about.
     const isChosen = this.by.store.isHeadGiven && state.view !== 'translate';
     this.scene.show(trace, page, look, { isChosen, finding: said });
+    this.showLayer(trace, state, this.#frame.palette);
     this.#markSentence();
   }
 

@@ -205,6 +205,13 @@ test('without a part the scene says what the model writes, and how both words mo
   equal(sceneFor(TRACE, off, AT).more, 'No such head.');
 });
 
+test('without a server the outcome is told in place of the switch', () => {
+  const { finding, more, part: offered } = told([part()], { at: { ...AT, isSaved: true } });
+  match(finding, /^To choose “are”/);
+  equal(more, 'Without it “are” goes from 60 % to 15 %, and the likeliest is “is”.');
+  equal(offered, null);
+});
+
 test('before the reasons are known nothing is claimed', () => {
   const scene = sceneFor(TRACE, { ...FRAME, layer: 1, head: 0 }, AT);
   deepEqual([scene.finding, scene.more, scene.part, scene.rival], ['', '', null, null]);
