@@ -152,7 +152,10 @@ def typescript(schema: dict[str, Any]) -> str:
     if "$ref" in schema:
         return str(schema["$ref"]).rpartition("/")[2]
     if kinds := schema.get("anyOf") or schema.get("oneOf"):
-        return " | ".join(dict.fromkeys(map(typescript, kinds)))
+        # Which of two equal unions comes first depends on which module was imported first.
+        return " | ".join(
+            sorted(set(map(typescript, kinds)), key=lambda kind: (kind == "null", kind))
+        )
     if "const" in schema or "enum" in schema:
         values = schema.get("enum") or [schema["const"]]
         return " | ".join(map(repr, values)) if len(values) < MOST_NAMES else "string"

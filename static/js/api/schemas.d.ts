@@ -40,6 +40,8 @@ export interface SharedState {
   range: 'one' | 'head';
   /** The prediction that is asked about, by its id. */
   token: number | null;
+  /** The token it is compared with, by its id. */
+  against: number | null;
   /** The head that is switched off, as in a link. */
   off: string;
   /** It writes this then. */
@@ -57,7 +59,7 @@ export interface AddRequest {
   heads?: number[] | null;
   positions?: number[] | null;
   kind: 'add';
-  value: number | any[];
+  value: any[] | number;
 }
 
 export interface AlignerAnswer {
@@ -205,7 +207,7 @@ export interface ChaptersAnswer {
 }
 
 export interface Choice {
-  value: string | number;
+  value: number | string;
   label: string;
   number: number | null;
 }
@@ -261,8 +263,8 @@ export interface CircuitSettings {
 }
 
 export interface Claim {
-  rule: Weight | StrongestKey | StrongestHead | StrongestCell | StrongestExpert | NextToken | Probability | OfExperiment | Compare | Many;
-  says: string | number | null;
+  rule: Compare | Many | NextToken | OfExperiment | Probability | StrongestCell | StrongestExpert | StrongestHead | StrongestKey | Weight;
+  says: number | string | null;
   above: number | null;
   below: number | null;
 }
@@ -278,8 +280,8 @@ export interface ClaimAnswer {
 
 export interface Compare {
   of: 'compare';
-  first: Weight | Probability | OfExperiment;
-  second: Weight | Probability | OfExperiment;
+  first: OfExperiment | Probability | Weight;
+  second: OfExperiment | Probability | Weight;
   same_within: number;
 }
 
@@ -338,7 +340,7 @@ export interface ExampleAnswer {
   title: string;
   text: string;
   claim: ClaimAnswer | null;
-  opens: Record<string, string | number>;
+  opens: Record<string, number | string>;
 }
 
 export interface ExperimentAnswer {
@@ -427,7 +429,7 @@ export interface GenerateRequest {
   layers?: number[] | null;
   heads?: number[] | null;
   capture?: string[] | null;
-  edits?: (HeadsOffRequest | ExpertsOffRequest | NoScalingRequest | TemperatureRequest | CutRequest | KnockOutRequest | CorpusMeanRequest | ResampleRequest | QuantizeRequest | SetRequest | PatchRequest | AddRequest | ScaleRequest | MeanRequest)[] | null;
+  edits?: (AddRequest | CorpusMeanRequest | CutRequest | ExpertsOffRequest | HeadsOffRequest | KnockOutRequest | MeanRequest | NoScalingRequest | PatchRequest | QuantizeRequest | ResampleRequest | ScaleRequest | SetRequest | TemperatureRequest)[] | null;
 }
 
 export interface HeadProfileAnswer {
@@ -651,7 +653,7 @@ export interface OfExperiment {
   experiment: string | null;
   knobs: Record<string, any>;
   array: string;
-  at: Record<string, string | number>;
+  at: Record<string, number | string>;
   pick: 'value' | 'greatest' | 'least' | 'where_greatest' | 'where_least' | 'last';
 }
 
@@ -669,19 +671,20 @@ export interface Opens {
   key: number | null;
   range: 'one' | 'head';
   token: number | null;
+  against: number | null;
   off: string | null;
   off_to: 'zero' | 'mean' | 'resample';
   weight: number | null;
   weight_fixed: boolean;
   map: 'effect' | 'writes';
-  more: Record<string, boolean | string | number>;
+  more: Record<string, boolean | number | string>;
   experiment: string | null;
   knobs: Record<string, any>;
 }
 
 export interface Outcome {
   kind: 'choice' | 'number' | 'cell';
-  right: string | number | number[];
+  right: number | number[] | string;
   label: string;
   number: number | null;
   unit: string;
@@ -694,8 +697,8 @@ export interface Outcome {
 export interface PairRequest {
   clean: string;
   corrupted: string;
-  right: string[] | string;
-  wrong: string[] | string;
+  right: string | string[];
+  wrong: string | string[];
   target?: string | null;
   corrupted_target?: string | null;
 }
@@ -762,7 +765,7 @@ export interface QuantizeRequest {
 export interface Question {
   asks: string;
   by: 'token' | 'cell' | 'bar' | 'number' | 'one';
-  answer: Weight | StrongestKey | StrongestHead | StrongestCell | StrongestExpert | NextToken | Probability | OfExperiment | Compare;
+  answer: Compare | NextToken | OfExperiment | Probability | StrongestCell | StrongestExpert | StrongestHead | StrongestKey | Weight;
   choices: Record<string, string>;
   within: number | null;
   because: string;
@@ -791,7 +794,7 @@ export interface RotationAnswer {
   speeds: number[];
   factor: number;
   base: number | null;
-  scaling: Record<string, string | number | boolean>;
+  scaling: Record<string, boolean | number | string>;
   n_tokens: number;
 }
 
@@ -800,7 +803,7 @@ export interface ScaleRequest {
   heads?: number[] | null;
   positions?: number[] | null;
   kind: 'scale';
-  value: number | any[];
+  value: any[] | number;
 }
 
 export interface ScoreAttributionRequest {
@@ -822,7 +825,7 @@ export interface SetRequest {
   heads?: number[] | null;
   positions?: number[] | null;
   kind: 'set';
-  value?: number | any[] | null;
+  value?: any[] | number | null;
   from?: SourceRequest | null;
 }
 
@@ -1006,7 +1009,7 @@ export interface TraceRequest {
   layers?: number[] | null;
   heads?: number[] | null;
   analyses?: string[] | null;
-  edits?: (HeadsOffRequest | ExpertsOffRequest | NoScalingRequest | TemperatureRequest | CutRequest | KnockOutRequest | CorpusMeanRequest | ResampleRequest | QuantizeRequest | SetRequest | PatchRequest | AddRequest | ScaleRequest | MeanRequest)[] | null;
+  edits?: (AddRequest | CorpusMeanRequest | CutRequest | ExpertsOffRequest | HeadsOffRequest | KnockOutRequest | MeanRequest | NoScalingRequest | PatchRequest | QuantizeRequest | ResampleRequest | ScaleRequest | SetRequest | TemperatureRequest)[] | null;
   resolution?: number | null;
   queries?: number[] | null;
   dtype?: 'float32' | 'uint16';

@@ -22,7 +22,7 @@ import { createRoving } from './roving.js';
 
 /** @typedef {{onState: (patch: Patch) => void, onChoose: (spot: Spot) => void, announce: (message: string) => void}} By */
 
-/** What a head that is off may write instead. @type {Record<string, {label: string, does: string}>} */
+/** Outputs of a head that is off, in place of its own. @type {Record<string, {label: string, does: string}>} */
 const BASELINES = {
   zero: { label: 'nothing', does: 'it writes nothing' },
   mean: { label: 'let it write its mean', does: 'it writes its mean over the tokens of a corpus' },
