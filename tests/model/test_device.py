@@ -72,11 +72,10 @@ class FakeMachine:
 )
 def test_load_does_not_decide_the_precision(monkeypatch, bfloat16_ms, expected, loaded, slowdown):
     machine = FakeMachine(bfloat16_ms, slowdown=slowdown, first=loaded[0], last=loaded[1])
-    matmul = torch.Tensor.__matmul__
 
     def product(left, right):
         machine.product(left.dtype)
-        return matmul(left, right)
+        return left
 
     monkeypatch.setattr(torch.Tensor, "__matmul__", product)
     monkeypatch.setattr(device, "perf_counter", lambda: machine.now)
