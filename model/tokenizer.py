@@ -13,6 +13,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -64,6 +65,21 @@ CAPITALS = re.compile(r"\u0120?[A-Z]{3,}")
 CHARACTER_CLASS = re.compile(r"\[([^\\\[\]^&-]+)\]")
 
 
+class UnreadableText(ValueError):
+    """The tokenizer's library panicked over a text."""
+
+
+@contextmanager
+def no_panic() -> Iterator[None]:
+    """Raise `UnreadableText` for a panic of the library: it unwinds without harm."""
+    try:
+        yield
+    except BaseException as panic:
+        if type(panic).__name__ != "PanicException":
+            raise
+        raise UnreadableText("the tokenizer cannot read this text; change it") from None
+
+
 class Tokenizer:
     """Encodes text as tokens with character offsets, and decodes token ids.
 
@@ -100,6 +116,7 @@ class Tokenizer:
         """The number of tokens, special ones included."""
         return self._backend.get_vocab_size()
 
+    @no_panic()
     def encode(self, text: str) -> list[Token]:
         """Return the tokens of a text, the start token first.
 

@@ -24,6 +24,7 @@ from headlight.model.interventions.site_edit import UnknownPosition
 from headlight.model.quantization.affine import UnknownPart
 from headlight.model.served import UnwatchedPass
 from headlight.model.sites import UnknownHead, UnknownLayer, UnknownSite
+from headlight.model.tokenizer import UnreadableText
 from headlight.model.tracing import (
     EmptyText,
     NoTarget,
@@ -57,6 +58,7 @@ _KINDS: dict[type[Exception], str] = {
     ImpossibleIntervention: "impossible-edit",
     NoTarget: "no-target",
     EmptyText: "empty-text",
+    UnreadableText: "unreadable-text",
     UnknownPosition: "unknown-position",
     UnknownToken: "unknown-token",
     UnwatchedPass: "unwatched-pass",

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
 from platformdirs import user_data_path
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 
 CONFIG, TOKENIZER, WEIGHTS, CARD = "config.json", "tokenizer.json", "model.safetensors", "CARD.md"
 
@@ -134,12 +134,16 @@ def open_tensors(folder: Path, name: str, max_bytes: int) -> Iterator[Any]:
 
     Raises:
         CheckpointError: as `require_file`.
-        OSError, SafetensorError: the file is damaged.
+            Or the file is damaged: the library's words name neither file nor way out.
     """
-    with (
-        path_of_open_file(folder, name, max_bytes) as path,
-        safe_open(path, framework="pt") as file,
-    ):
+    with path_of_open_file(folder, name, max_bytes) as path, ExitStack() as stack:
+        try:
+            file = stack.enter_context(safe_open(path, framework="pt"))
+        except (OSError, SafetensorError) as error:
+            why = "is empty" if not (folder / name).stat().st_size else "is damaged or cut short"
+            raise CheckpointError(
+                f"{folder / name} {why}; copy or download it again ({error})"
+            ) from error
         yield file
 
 

@@ -37,6 +37,18 @@ _UNREAD = re.compile(
     r"attn\.bias|attention\.bias|embeddings\.token_type_ids|classifier\..*|mtp\..*)"
 )
 
+SIZES = frozenset(
+    {
+        *("n_head", "n_heads", "num_heads", "num_attention_heads", "num_key_value_heads"),
+        *("n_embd", "d_model", "hidden_size", "head_dim", "vocab_size", "n_layer", "n_layers"),
+        *("num_hidden_layers", "n_positions", "max_position_embeddings"),
+    }
+)
+"""Numbers of a config that are at least 1: a model file divides by them, or they are shapes."""
+
+OF_THE_CODE = re.compile(r"INTERNAL ASSERT|\.cpp:\d|^\W*\w+\W*$|(invalid|negative) .*dimension")
+"""Messages that tell of a library's code, or are one word."""
+
 MODELING = "transformers.modeling_utils"
 _SHARED = (MODELING, "transformers.masking_utils", "transformers.modeling_layers")
 _COMPILER = "torch._dynamo"
@@ -204,11 +216,15 @@ def config_of(folder: ForeignFolder) -> Any:
             f"{where}: Transformers {library.__version__} has no model_type {folder.model_type!r}, "
             "and code that comes with a folder is never run"
         )
+    for name in SIZES.intersection(folder.config):
+        size = folder.config[name]
+        if isinstance(size, int) and size < 1:
+            raise CheckpointError(f"{where}: {name} ({size}) must be at least 1")
     try:
         with quiet():
             return library.AutoConfig.for_model(folder.model_type, **folder.config)
     except Exception as error:
-        raise CheckpointError(f"{where}: {_first_line(error)}") from error
+        raise CheckpointError(f"{where}: {reason(error)}") from error
 
 
 def class_of(folder: ForeignFolder, config: Any) -> tuple[str, type[nn.Module]]:
@@ -229,10 +245,14 @@ def class_of(folder: ForeignFolder, config: Any) -> tuple[str, type[nn.Module]]:
             kind: type[nn.Module] = getattr(library, name or names[0])
             is_pair = bool(getattr(config, "is_encoder_decoder", False))
             return ("causal" if task == "seq2seq" and not is_pair else task), kind
+    listed = [getattr(auto, mapping).get(folder.model_type) for mapping in TASKS.values()]
+    known = [kind for kind in dict.fromkeys(listed) if isinstance(kind, str)]
+    way_out = f"save the model as {' or '.join(known)}"
+    if not known:
+        way_out = f"no model of the type {folder.model_type} has one, so this one cannot be read"
     raise CheckpointError(
         f"{folder.path / CONFIG}: {name or folder.model_type} is not a language model: it lacks "
-        "the output layer that predicts tokens, as base models and classifiers do; save the model "
-        "as …ForCausalLM, …LMHeadModel, …ForMaskedLM or …ForConditionalGeneration"
+        f"the output layer that predicts tokens, as base models and classifiers do; {way_out}"
     )
 
 
@@ -255,7 +275,7 @@ def build(
             with torch.device("meta"):
                 bare = kind(config)
         except Exception as error:
-            raise CheckpointError(f"{folder.path / CONFIG}: {_first_line(error)}") from error
+            raise CheckpointError(f"{folder.path / CONFIG}: {reason(error)}") from error
     n_parameters = sum(parameter.numel() for parameter in bare.parameters())
     _require_held(folder, bare)
     require_memory(folder.path / CONFIG, n_parameters, dtype.itemsize)
@@ -274,7 +294,7 @@ def build(
                 **experts_of(kind),
             )
         except Exception as error:
-            raise CheckpointError(f"{folder.path}: {_first_line(error)}") from error
+            raise CheckpointError(f"{folder.path}: {reason(error)}") from error
     _require_complete(folder, info)
     model.eval()
     built: nn.Module = model
@@ -327,7 +347,13 @@ def _require_complete(folder: ForeignFolder, info: Any) -> None:
         )
 
 
-def _first_line(error: BaseException) -> str:
+def reason(error: BaseException) -> str:
+    """Return the first line of a library's error, or a sentence if it is about the library."""
     text = str(error).strip() or type(error).__name__
+    if isinstance(error, KeyError):
+        return f"Transformers does not know the value {text}"
+    if isinstance(error, ArithmeticError | AttributeError | IndexError) or OF_THE_CODE.search(text):
+        values = ["", *re.findall(r"'[^'\n]{1,80}'", text)]
+        return f"Transformers cannot compute with its value {values[-1]} ({type(error).__name__})"
     first, *rest = map(str.strip, text.splitlines())
     return " ".join([first, *rest[: first.endswith(":")]])[:300]

@@ -42,6 +42,7 @@ from headlight.model.foreign.loading import (
     config_of,
     import_alone,
     quiet,
+    reason,
     set_attention,
     transformers_library,
     without_collection,
@@ -386,9 +387,9 @@ def serve_module(
         recorded = _recorded(module, inputs, task)
         named = name_sites(module, task, recorded)
     except Exception as error:  # whatever a model file does
-        first = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+        kind = type(module).__name__
         raise CheckpointError(
-            f"{name}: a {type(module).__name__} cannot be watched: {first}"
+            f"{name}: the first pass of a {kind} fails, so it cannot be watched: {reason(error)}"
         ) from error
     install(named)
     install_routers(named)
@@ -403,7 +404,7 @@ def serve_module(
         raise
     except Exception as error:
         raise CheckpointError(
-            f"{name}: the self-check of a {type(module).__name__} fails: {error}"
+            f"{name}: the self-check of a {type(module).__name__} fails: {reason(error)}"
         ) from error
     for hook in named.hooks:  # the recorded tensors are not needed any more
         hook.call.inputs, hook.call.outputs = [], []

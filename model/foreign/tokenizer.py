@@ -27,7 +27,7 @@ from headlight.model.foreign.sentencepiece import (
 )
 from headlight.model.foreign.tokenizer_class import TOKENIZER_CONFIG, open_tokenizer
 from headlight.model.foreign.tokenizer_parts import require_harmless
-from headlight.model.tokenizer import MASK, require_encodable
+from headlight.model.tokenizer import MASK, no_panic, require_encodable
 from headlight.model.trace import Token
 
 _WORD = re.compile(r"\w+|[^\w\s]", re.UNICODE)
@@ -72,6 +72,7 @@ class ForeignTokenizer:
         """The ids of the special tokens."""
         return frozenset(self._special)
 
+    @no_panic()
     def encode(self, text: str) -> list[Token]:
         """Return the tokens of a text with the special tokens that the model expects around it.
 
@@ -84,8 +85,10 @@ class ForeignTokenizer:
             return self._encode_with_masks(text, words, self._masks)
         return self._tokens(self._rust.encode(text, add_special_tokens=True), text, words, 0)
 
+    @no_panic()
     def encode_target(self, text: str) -> list[Token]:
         """Return the tokens that the decoder of an encoder–decoder reads for a target."""
+        require_encodable(text)
         words = _words(text)
         begin = [self._special_token(token, 0) for token in self._start_ids]
         encoding = self._rust.encode(text, add_special_tokens=False)
@@ -188,6 +191,7 @@ class MarianTokenizer(ForeignTokenizer):
         """The number of tokens, special ones included."""
         return len(self._pieces.names)
 
+    @no_panic()
     def encode(self, text: str) -> list[Token]:
         """As `ForeignTokenizer.encode`."""
         require_encodable(text)
@@ -198,6 +202,7 @@ class MarianTokenizer(ForeignTokenizer):
         rest = self._rust.encode(text[code.end :])
         return [code, *self._known(rest, text, words, code.end)]
 
+    @no_panic()
     def encode_target(self, text: str) -> list[Token]:
         """As `ForeignTokenizer.encode_target`."""
         require_encodable(text)

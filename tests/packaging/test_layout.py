@@ -81,8 +81,8 @@ MOST_LINES = {
     "model": 34_950,
     "model/analysis": 4_000,
     "model/attention": 1_800,
-    "model/foreign": 7_760,
-    "static/js": 47_250,
+    "model/foreign": 7_800,
+    "static/js": 46_700,
     "static/js/views": 19_850,
 }
 MOST_OWN_LINES = 60
