@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from headlight.model.checkpoint.card import Example, read_card, write_card
-from tests.model.profiles.test_profile import PROFILE
+from tests.model.checkpoint.test_profile import PROFILE
 
 LONG = {
     "sites",

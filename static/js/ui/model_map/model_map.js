@@ -32,6 +32,8 @@ import { element } from '../dom.js';
  * @property {Set<string>} lit ids of the parts that the drawing shows
  * @property {Open} open
  * @property {Effects|null} effects on the prediction, which the colours show
+ * @property {boolean} isAwaited the effects are being computed: nothing else takes their colours
+ * @property {string} pass whose numbers these are, if an edit is made; else ''
  * @property {boolean} hasNext a press on a head switches it off
  * @property {(part: Part) => string[]} viewsOf ids of the views that a part opens; none: it is only drawn
  * @property {Theme} theme
@@ -179,10 +181,14 @@ function shownOf(trace, card, { state, kind, query, effects, viewsOf }) {
   /** @param {Part} part */
   const isOff = ({ id, layer, index = 0 }) =>
     id === state.off || (isSwitchedOff && heads.includes(index) && (off ?? layer) === layer);
+  const read = readParts(card, withPrediction(trace, state), isOff, effects, query);
+  const pass = passInWords(state, effects);
   return {
     name: `${trace.model} ${trace.revision}`,
     anatomy,
-    read: readParts(card, withPrediction(trace, state), isOff, effects, query),
+    read: (part) => ofPass(read(part), passOf(part, state, pass)),
+    isAwaited: isAwaiting(trace, card, state, effects),
+    pass,
     lit: new Set(litParts(anatomy, kind, state, trace, (head) => isShown(switches, state, head))),
     effects,
     hasNext: isPredicting(trace) && !state.isSaved,
@@ -190,6 +196,45 @@ function shownOf(trace, card, { state, kind, query, effects, viewsOf }) {
     viewsOf,
     theme: state.palette.theme,
   };
+}
+
+/** @type {string[]} */
+const MEASURED = ['head', 'expert', 'network', 'stream'];
+
+/**
+ * Return the pass of the map's numbers, while an edit is made: only the effects may be of the edited one.
+ * @param {ViewState} state
+ * @param {(Effects & {isEdited?: boolean})|null} effects
+ */
+function passInWords({ answers }, effects) {
+  if (!answers?.next_edited) return '';
+  return effects?.isEdited ? 'with the edit' : 'before the edit';
+}
+
+/** @param {Part} part @param {ViewState} state @param {string} pass of the effects */
+function passOf({ kind }, { answers }, pass) {
+  if (MEASURED.includes(kind)) return pass;
+  return kind === 'logits' && answers?.next_edited?.trace ? 'with the edit' : '';
+}
+
+/** @param {Reading} reading @param {string} pass @returns {Reading} */
+function ofPass(reading, pass) {
+  return pass === '' ? reading : { ...reading, words: `${reading.words}, ${pass}` };
+}
+
+/**
+ * Return true while the effects on the prediction are asked for, or are about to be.
+ * @param {Trace} trace
+ * @param {Card} card
+ * @param {ViewState} state
+ * @param {Effects|null} effects
+ */
+function isAwaiting(trace, card, { map, answers, isSaved }, effects) {
+  if (effects || map !== 'effect' || !isPredicting(trace)) return false;
+  const { next_why: why, next_edited: edited } = answers ?? {};
+  if (why?.problem || edited?.problem) return false;
+  const isOffered = ['reasons', 'logit_attribution'].every((id) => card.analyses?.includes(id));
+  return why ? Boolean(why.isWaiting || edited?.isWaiting) : isOffered && !isSaved;
 }
 
 /**
@@ -214,16 +259,20 @@ function createKey() {
     element: key,
 
     /** @param {Shown} shown */
-    show({ effects, theme }) {
-      const isSigned = effects !== null;
+    show({ effects, theme, isAwaited, pass }) {
+      const isSigned = effects !== null || isAwaited;
       const scale = isSigned ? diverging(theme) : sequential(theme);
       const stops = Array.from({ length: 9 }, (_, at) => css(scale, levelFor(at / 8, isSigned)));
       ramp.style.setProperty('--scale', `linear-gradient(to right, ${stops.join(', ')})`);
-      ramp.dataset.least = effects ? `−${amount(effects.most, 2)}` : '0';
-      ramp.dataset.most = effects ? `+${amount(effects.most, 2)}` : 'most of its layer';
-      words.textContent = effects
-        ? `Logits added for “${guessInWords(effects.token)}” against “${guessInWords(effects.against)}”`
-        : 'Share of what is written';
+      const most = effects ? amount(effects.most, 2) : '';
+      ramp.dataset.least = isAwaited ? '−' : effects ? `−${most}` : '0';
+      ramp.dataset.most = isAwaited ? '+' : effects ? `+${most}` : 'most of its layer';
+      const said = isAwaited
+        ? 'Logits added for the next word: being computed'
+        : effects
+          ? `Logits added for “${guessInWords(effects.token)}” against “${guessInWords(effects.against)}”`
+          : 'Share of what is written';
+      words.textContent = pass && !isAwaited ? `${said}, ${pass}` : said;
     },
   };
 }
@@ -274,7 +323,7 @@ function nodeOf({ part, x, y, width, height }, { viewsOf }) {
 function dress(
   node,
   { part, bars, isUnnumbered },
-  { read, lit, theme, open, effects, hasNext },
+  { read, lit, theme, open, effects, isAwaited, hasNext },
   isStrip,
 ) {
   const { level, effect = null, words, label, note = '', isOff = false } = read(part);
@@ -305,8 +354,9 @@ function dress(
   );
   const { scale, at } = colourOf({ level, effect }, theme);
   // A part without an effect has no colour while the colours are effects.
-  const isBare = effects ? effect === null : level === null;
-  if (bars) node.style.setProperty('--bars', stripes(bars, read, theme, effects !== null));
+  const isBare = effects || isAwaited ? effect === null : level === null;
+  if (bars)
+    node.style.setProperty('--bars', stripes(bars, read, theme, effects !== null || isAwaited));
   if (!TINTED.includes(part.kind) || isBare) {
     node.style.removeProperty('--tint');
     node.style.removeProperty('--tint-ink');

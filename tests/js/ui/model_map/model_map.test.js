@@ -1,6 +1,6 @@
 /** The map of the model on the page, and the list of views below it. */
 
-import { deepEqual, equal, ok } from 'node:assert/strict';
+import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { beforeEach, test } from 'node:test';
 import {
   all,
@@ -298,6 +298,44 @@ test('the key above the map says what its colours show, from least to most', () 
   ok(scale() !== plainScale);
   show();
   equal(words(), plainWords);
+});
+
+test('while effects are awaited no other quantity takes their colours', () => {
+  const card = { ...CARD, analyses: ['reasons', 'logit_attribution'] };
+  const norms = tensor(['head', 'query'], [2, 5], 1);
+  const head_norms = { 'decoder.layers.0.self_attention': norms };
+  const trace = { ...TRACE, analyses: { ...TRACE.analyses, head_norms } };
+  const tints = () => parts('head').filter((node) => node.style.getPropertyValue('--tint'));
+  show({}, { answers: { next_why: { isWaiting: true } } }, card, trace);
+  equal(tints().length, 0);
+  match(find('.map-key').textContent, /^Logits added.*being computed$/);
+  show({}, { answers: {} }, card, trace);
+  equal(tints().length, 0, 'they are about to be asked for');
+  for (const other of [
+    [{ answers: {}, isSaved: true }, card],
+    [{ answers: {} }, CARD],
+    [{ answers: { next_why: { problem: { message: 'no' } } } }, card],
+    [{ map: 'writes' }, card],
+  ]) {
+    show({}, ...other, trace);
+    ok(tints().length > 0);
+    match(find('.map-key').textContent, /^Share of what is written$/);
+  }
+});
+
+test('while an edit is made the map says which pass its numbers are of', () => {
+  const next_edited = { trace: { analyses: { next_token: TRACE.analyses.next_token } } };
+  const state = { map: 'writes', answers: { next_edited } };
+  show({}, state);
+  match(find('.map-key').textContent, /, before the edit$/);
+  match(parts('head')[0].getAttribute('aria-label'), /before the edit$/);
+  match(parts('logits')[0].getAttribute('aria-label'), /with the edit$/);
+  const heads = new Map([['decoder 0 0', 1]]);
+  const effects = { heads, networks: new Map(), most: 1, token: ' a', against: ' b' };
+  show({ effects: { ...effects, isEdited: true } }, state);
+  match(find('.map-key').textContent, /with the edit$/);
+  show({ effects }, { answers: {} });
+  equal(/the edit/.test(find('.map-key').textContent), false);
 });
 
 test('with effects a part has the colour of its own, on a scale with two ends', () => {
