@@ -150,6 +150,22 @@ class SentenceAnswer(Answer):
     target: str = Field(description="Its translation; empty for a model of one stack.")
 
 
+class FeederAnswer(Answer):
+    """An earlier head that writes what a head reads."""
+
+    name: str = Field(description="`0.1`, as in a circuit.")
+    share: float = Field(description="Of the score's lead over the mean, or of what is read.")
+    control: float = Field(description="The share of another head's context in its place.")
+
+
+class FeedersAnswer(Answer):
+    """The heads that feed a head, strongest first: each at least 5 % and twice its control."""
+
+    queries: list[FeederAnswer]
+    keys: list[FeederAnswer]
+    values: list[FeederAnswer]
+
+
 class HeadProfilesAnswer(Answer):
     """The profiles of all heads, measured by `headlight profile`."""
 
@@ -164,6 +180,11 @@ class HeadProfilesAnswer(Answer):
         description="By attention, `decoder.layers.0.self_attention`, head by head."
     )
     examples: list[SentenceAnswer]
+    feeders: dict[str, list[FeedersAnswer]] | None = Field(
+        None,
+        description="By attention, head by head, over the cells of `strongest`; null: the profile "
+        "is older, or the model's scores have no parts.",
+    )
 
 
 class ClaimAnswer(Answer):

@@ -29,6 +29,7 @@ from headlight.lab.evaluation.minimal_pairs import grammar_pairs, pair_figures
 from headlight.lab.evaluation.minimal_pairs import read_pairs as read_minimal_pairs
 from headlight.lab.evaluation.moe import expert_tokens
 from headlight.lab.evaluation.robustness import FORMS, robustness
+from headlight.lab.evaluation.score_shares import share_figures
 from headlight.lab.evaluation.text import bits_per_byte
 from headlight.lab.evaluation.translate import bleu
 from headlight.lab.evaluation.word_alignment import read_gold
@@ -265,6 +266,11 @@ class StoriesFigures(TextFigures):
             corpus = read_documents(evidence.corpus)
             figures["sampling"] = stories.sampling_figures(checkpoint, documents, corpus)
         return figures
+
+    def own_sentences(self, checkpoint: Checkpoint) -> dict[str, Any]:
+        """As `TextFigures.own_sentences`, and what shares of scores foretell of cuts."""
+        figures, shares = super().own_sentences(checkpoint), share_figures(checkpoint)
+        return {**figures, "score_shares": shares} if shares else figures
 
 
 class FillFigures(TextFigures):

@@ -31,6 +31,7 @@ from headlight.model.analysis.stream_parts import (
 )
 from headlight.model.interventions.intervention import Intervention
 from headlight.model.served import Served
+from headlight.model.sites import layer_of
 from headlight.model.trace import AttentionFacts, Trace
 from headlight.model.tracing import ModelInput, PassSpec, count_elements, run_batch
 from headlight.model.weights import InputMatrix, NormParts
@@ -41,7 +42,7 @@ LEAST_WEIGHT = 1e-37
 """A key with a smaller weight counts as not visible: its logarithm is not exact."""
 LARGE_REMAINDER = 1e-3
 _LETTERS = {"queries": "Q", "keys": "K"}
-_ONE = torch.ones(1, dtype=torch.float64)
+ONE = torch.ones(1, dtype=torch.float64)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +76,7 @@ class ScoreParts:
     remainder: float
     weights: tuple[float, float]
     n_visible: int
-    sides: tuple[_Side, _Side]
+    sides: tuple[Side, Side]
 
     @property
     def query_side(self) -> Float[np.ndarray, " query_part"]:
@@ -107,7 +108,7 @@ def read_for(
     """
     facts = facts_of(model, path)
     stack, _, layer, _ = path.split(".")
-    spec = PassSpec(_sites(model, facts), None, tuple(interventions), queries=(query,))
+    spec = PassSpec(sites_for(model, facts), None, tuple(interventions), queries=(query,))
     read = ModelInput(trace.text, trace.tokens, trace.target, trace.target_tokens)
     n_queries = read.axis_lengths(f"{path}.queries")["query"]
     if not 0 <= query < n_queries:
@@ -158,12 +159,13 @@ def score_parts(model: Served, trace: Trace, cell: Cell, *, is_edited: bool = Fa
             of this model do not make its scores.
     """
     facts = facts_of(model, cell.path)
-    weights, at, coefficients = _contrast(trace, cell, facts)
+    if not 0 <= cell.head < facts.n_heads:
+        raise ValueError(f"there is no head {cell.head}; the heads are 0 to {facts.n_heads - 1}")
+    weights = trace[f"{cell.path}.rows"][cell.head, 0]
+    at, coefficients = contrast(weights, cell)
     sides = {
-        "queries": _Side(
-            model, trace, cell, "queries", torch.tensor([cell.query]), _ONE, is_edited
-        ),
-        "keys": _Side(model, trace, cell, "keys", at, coefficients, is_edited),
+        "queries": Side(model, trace, cell, "queries", torch.tensor([cell.query]), ONE, is_edited),
+        "keys": Side(model, trace, cell, "keys", at, coefficients, is_edited),
     }
     assert facts.scale is not None
     query_parts, queries = sides["queries"].parts()
@@ -230,10 +232,10 @@ def read_by(
     query_side, key_side = made.sides
     scale = facts_of(model, cell.path).scale or 1.0
     at_key = int((key_side.at == cell.key).nonzero()[0])
-    contrast = torch.einsum("nd,n->d", key_side.final, key_side.coefficients)
+    keys = key_side.coefficients @ key_side.final
     split = {}
     for side, parts, other, at in (
-        (query_side, made.query_parts, contrast, 0),
+        (query_side, made.query_parts, keys, 0),
         (key_side, made.key_parts, query_side.final[0], at_key),
     ):
         part = next((each for each in parts if each.name == name and each.kind == "head"), None)
@@ -251,8 +253,7 @@ def read_by(
             [ModelInput(trace.text, trace.tokens, trace.target, trace.target_tokens)],
         )[0]
         weights, values = (torch.from_numpy(read[site][part.head]).double() for site in sites)
-        by_head, factor = side.reader.through[part.path]
-        vectors = weights[0][:, None] * values @ by_head[part.head] * factor[at]
+        vectors = side.reader.of_head(part, weights[0][:, None] * values, at)
         split["query" if side is query_side else "key"] = (
             scale * side.turned(vectors[:, None], slice(at, at + 1))[:, 0] @ other
         ).numpy()
@@ -263,18 +264,14 @@ def read_by(
     return split
 
 
-def _contrast(
-    trace: Trace, cell: Cell, facts: AttentionFacts
-) -> tuple[Float[np.ndarray, " key"], Tensor, Float[Tensor, " position"]]:
-    """Return the weights of the row, the keys that take part, and the factor of each.
+def contrast(
+    weights: Float[np.ndarray, " key"], cell: Cell
+) -> tuple[Tensor, Float[Tensor, " position"]]:
+    """Return the keys that take part in a score difference, and the factor of each.
 
     Raises:
-        ValueError: there is no such head or key, or the query does not see it.
+        ValueError: there is no such key, or the query does not see it or nothing else.
     """
-    rows = trace[f"{cell.path}.rows"]
-    if not 0 <= cell.head < facts.n_heads:
-        raise ValueError(f"there is no head {cell.head}; the heads are 0 to {facts.n_heads - 1}")
-    weights = rows[cell.head, 0]
     for key in (cell.key, cell.rival):
         if key is None:
             continue
@@ -293,17 +290,17 @@ def _contrast(
         )
     if cell.rival is not None:
         both = torch.tensor([cell.key, cell.rival])
-        return weights, both, torch.tensor([1.0, -1.0], dtype=torch.float64)
+        return both, torch.tensor([1.0, -1.0], dtype=torch.float64)
     coefficients = torch.full((len(visible),), -1 / len(visible), dtype=torch.float64)
     coefficients[int(np.searchsorted(visible, cell.key))] += 1
-    return weights, torch.from_numpy(visible), coefficients
+    return torch.from_numpy(visible), coefficients
 
 
 # --- one side -------------------------------------------------------------------------------------
 
 
-class _Side:
-    """The queries or the keys of a head at some positions, by parts of the stream they read."""
+class Side:
+    """Queries, keys or values of a head at some positions, by parts of the stream they read."""
 
     def __init__(
         self,
@@ -313,11 +310,12 @@ class _Side:
         site: str,
         at: Tensor,
         coefficients: Float[Tensor, " position"],
-        is_edited: bool,
+        is_edited: bool = False,
     ) -> None:
         self.trace, self.path, self.head = trace, cell.path, cell.head
         self.at, self.coefficients = at, coefficients
-        self.rotation = _rotation(model, trace, cell.path, at) if self._is_rotated else None
+        is_rotated = site != "values" and f"{cell.path}.rotated_queries" in trace
+        self.rotation = _rotation(model, trace, cell.path, at) if is_rotated else None
         weights = model.graph_weights()
         matrix = weights.inputs(f"{cell.path}.{site}")
         if matrix is None:
@@ -325,7 +323,7 @@ class _Side:
         stream, norm_site = _stream_of(model, cell.path, site)
         self.reader = StreamReader(trace, weights, model.config, stream, at)
         self.captured = self._held(site)
-        self.final = self._held(f"rotated_{site}") if self._is_rotated else self.captured
+        self.final = self._held(f"rotated_{site}") if is_rotated else self.captured
         self.head_norm = matrix.norm
         normed = weights.norm(norm_site)
         candidates = (
@@ -341,10 +339,6 @@ class _Side:
         raise ValueError(
             f"the {site} of {cell.path} are more than a matrix times the norm of the stream"
         )
-
-    @property
-    def _is_rotated(self) -> bool:
-        return f"{self.path}.rotated_queries" in self.trace
 
     def _held(self, site: str) -> Float[Tensor, "position d_head"]:
         return torch.from_numpy(self.trace[f"{self.path}.{site}"][self.head])[self.at].double()
@@ -426,7 +420,7 @@ def _stream_of(model: Served, path: str, site: str) -> tuple[str, str]:
     return stream or f"{layer}.residual.before", f"{layer}.{kind.removeprefix('self_')}_norm"
 
 
-def _sites(model: Served, facts: AttentionFacts) -> tuple[str, ...]:
+def sites_for(model: Served, facts: AttentionFacts) -> tuple[str, ...]:
     """Return the sites that the parts of an attention's scores are made of.
 
     Raises:
@@ -435,32 +429,25 @@ def _sites(model: Served, facts: AttentionFacts) -> tuple[str, ...]:
     known = model.description.site_names
     wanted = ["queries", "keys", "rotated_queries", "rotated_keys"]
     sites = {name for part in wanted if (name := f"{facts.path}.{part}") in known}
-    ends = (".residual.before", ".residual.between", ".residual.middle", "attention.context")
-    more = ("attention.gain", "attention.output", "feed_forward.output", "experts.output")
-    has_outputs = model.config.norm_place == "post"
+    ends = [".residual.before", ".residual.between", ".residual.middle", "attention.context"]
+    ends += ["attention.gain", ".embedding.tokens", ".embedding.positional"]
+    outputs = ("attention.output", "feed_forward.output", "experts.output")
     for site in ("queries", "keys"):
         stream, _ = _stream_of(model, facts.path, site)
         if stream not in known:
             reason = model.description.omitted.get(stream, "the model has no such site")
             raise ValueError(f"{stream} is needed: {reason}")
-        stack, _, last, _, _ = stream.split(".")
-        for name in known:
-            head, _, rest = name.partition(".layers.")
-            if head != stack and name.partition(".")[0] != stack:
-                continue
-            if not rest:
-                is_wanted = name.endswith((".embedding.tokens", ".embedding.positional"))
-            else:
-                number = int(rest.partition(".")[0])
-                is_parallel = f"{stack}.layers.{number}.residual.middle" not in known
-                is_wanted = number <= int(last) and name.endswith(ends)
-                is_wanted |= number <= int(last) and name.endswith(more[:1])
-                is_wanted |= (
-                    number <= int(last) and name.endswith(more[1:]) and (has_outputs or is_parallel)
-                )
-            if is_wanted:
-                sites.add(name)
+        stack, _, last, *_ = stream.split(".")
         sites.add(stream)
+        for name in known:
+            layer = layer_of(name)
+            if name.partition(".")[0] != stack or (layer is not None and layer > int(last)):
+                continue
+            is_summed = model.config.norm_place != "post" and (
+                f"{stack}.layers.{layer}.residual.middle" in known
+            )
+            if name.endswith(tuple(ends)) or (name.endswith(outputs) and not is_summed):
+                sites.add(name)
     return (*(name for name in known if name in sites), f"{facts.path}.rows")
 
 

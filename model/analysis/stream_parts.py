@@ -126,7 +126,7 @@ class StreamReader:
         """Yield the parts with what the matrix reads of each, times a factor of each position.
 
         They sum to the stream times the matrix and the factor. The constant comes last. Then
-        ``through`` has the matrix (head, d_head, out) and the factor of each attention's contexts.
+        ``through`` has the matrix (d_model, out) and the factors behind each attention's W_O.
 
         Raises:
             ValueError: a norm of the stream is not known.
@@ -190,10 +190,8 @@ class StreamReader:
     def _heads(
         self, layer: int, path: str, matrix: Tensor, factor: Tensor
     ) -> tuple[list[Part], Float[Tensor, "head position out"]]:
-        self.through[path] = self._of_output(path, matrix, factor)
-        by_head, factors = self.through[path]
         contexts = torch.from_numpy(self.trace[f"{path}.context"])[:, self.at].double()
-        read = (contexts @ by_head) * factors[:, None]
+        read = self._through_output(path, matrix, factor, contexts)
         kind = path.rpartition(".")[2]
         begin = "cross." if kind == "cross_attention" else prefix_of(self.config, self.stack)
         parts = [
@@ -209,7 +207,9 @@ class StreamReader:
         ]
         return parts, read
 
-    def _of_output(self, path: str, matrix: Tensor, factor: Tensor) -> tuple[Tensor, Tensor]:
+    def _through_output(
+        self, path: str, matrix: Tensor, factor: Tensor, contexts: Tensor
+    ) -> Float[Tensor, "head position out"]:
         """Return what a matrix reads of the contexts of an attention, through its W_O."""
         output = self.weights.outputs(path)
         if output is None:
@@ -219,8 +219,20 @@ class StreamReader:
             first = gains[0]
             matrix = first[:, None] * matrix
             factor = factor * (gains @ first) / (first @ first)
-        by_head = output.float() @ matrix.to(output.device, torch.float32)
-        return by_head.double().cpu(), factor
+        self.through[path] = matrix, factor
+        through, rows = output.float(), matrix.to(output.device, torch.float32)
+        if len(self.at) < matrix.shape[-1] // 2:  # few positions: cheaper in this order
+            written = contexts.to(output.device, torch.float32) @ through
+            return (written @ rows).double().cpu() * factor[:, None]
+        return (contexts @ (through @ rows).double().cpu()) * factor[:, None]
+
+    def of_head(self, part: Part, vectors: Float[Tensor, "row d_head"], at: int) -> Tensor:
+        """Return what was read of vectors that a head writes at one of the positions."""
+        (matrix, factor), output = self.through[part.path], self.weights.outputs(part.path)
+        assert output is not None
+        assert part.head is not None
+        written = vectors @ output[part.head].double().cpu()
+        return (written @ matrix) * factor[at]
 
     def _embedding(
         self, matrix: Tensor, factor: Tensor, constant: Tensor

@@ -514,7 +514,8 @@ def _heads_in_lines(heads: Mapping[str, Any]) -> dict[str, Any]:
 def fits(value: object, shape: object) -> bool:
     """Return True if data has a shape.
 
-    A shape is a type, ``[shape]``, ``{str: shape}`` or ``{name: shape}``.
+    A shape is a type, ``[shape]``, ``{str: shape}`` or ``{name: shape}``, where ``name?`` may be
+    missing.
     """
     if shape is float:  # most of a profile's values; a tuple of types is checked the fastest
         return isinstance(value, (int, float)) and math.isfinite(value)
@@ -527,7 +528,9 @@ def fits(value: object, shape: object) -> bool:
         return False
     if str in shape:
         return all(isinstance(name, str) and fits(value[name], shape[str]) for name in value)
-    return value.keys() == shape.keys() and all(fits(value[name], shape[name]) for name in shape)
+    shapes = {name.removesuffix("?"): each for name, each in shape.items()}
+    is_whole = all(name in value for name in shape if not name.endswith("?"))
+    return is_whole and all(name in shapes and fits(value[name], shapes[name]) for name in value)
 
 
 def read_shaped(folder: Path, name: str, max_bytes: int, shape: object, way_out: str) -> Any:

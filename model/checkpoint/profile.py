@@ -41,6 +41,7 @@ _HEAD = {
     "cost": float,
     "strongest": [_STRONGEST],
 }
+_FEEDER = {"name": str, "share": float, "control": float}
 SHAPE = {
     "revision": str,
     "text": [str],
@@ -50,6 +51,7 @@ SHAPE = {
     "controlled": {str: int},
     "attentions": {str: [_HEAD]},
     "examples": [{"text": str, "target": str}],
+    "feeders?": {str: [{"queries": [_FEEDER], "keys": [_FEEDER], "values": [_FEEDER]}]},
 }
 
 
@@ -100,12 +102,12 @@ def to_json(profile: Mapping[str, Any]) -> str:
     """Return a profile as JSON, one line for each head and each sentence."""
     lines = []
     for name, value in profile.items():
-        if name == "attentions":
+        if name in ("attentions", "feeders"):
             inner = ",\n".join(
                 f"{json.dumps(path)}: [\n" + ",\n".join(map(_compact, heads)) + "]"
                 for path, heads in value.items()
             )
-            lines.append(f'"attentions": {{\n{inner}}}')
+            lines.append(f'"{name}": {{\n{inner}}}')
         elif name == "examples":
             lines.append('"examples": [\n' + ",\n".join(map(_compact, value)) + "]")
         else:

@@ -3,6 +3,7 @@
     measure   measure a profile: the scores of each head, and what its ablation costs
     sums      the sums over sentences that scores are made of
     ablation  by how much predictions get worse without a head
+    feeders               the earlier heads that write what a head reads
     digits    the profile of a model that multiplies
     folder    the profile of the model in a folder: measured and written
 

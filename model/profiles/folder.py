@@ -16,6 +16,7 @@ from headlight.model.checkpoint.loading import load, write_atomically
 from headlight.model.checkpoint.profile import HEADS, head_labels, to_json
 from headlight.model.corpus import CorpusError, SentencePair, read_documents, read_pairs
 from headlight.model.profiles.digits import profile_digits
+from headlight.model.profiles.feeders import measure_feeders
 from headlight.model.profiles.measure import profile_heads
 from headlight.model.served import Served
 
@@ -60,6 +61,7 @@ def measure_folder(
         figures = profile_heads(
             checkpoint, documents, n_sentences=n_sentences, on_progress=on_progress
         )
+    figures["feeders"] = measure_feeders(checkpoint, figures)
     profile: dict[str, Any] = {"text": names, **rounded(figures)}
     write_atomically(folder / HEADS, lambda path: path.write_text(to_json(profile), "utf-8"))
     if (folder / CARD).exists():

@@ -76,10 +76,10 @@ JS_FOLDERS = ["words", "trace", "rules", "state", "api", "plot", "ui", "views"]
 
 # Lines of code a folder may have. A commit that raises a number says in its body why.
 MOST_LINES = {
-    "app": 23_850,
-    "lab": 14_600,
-    "model": 34_950,
-    "model/analysis": 4_000,
+    "app": 23_950,
+    "lab": 14_800,
+    "model": 35_150,
+    "model/analysis": 4_050,
     "model/attention": 1_800,
     "model/foreign": 7_800,
     "static/js": 46_700,

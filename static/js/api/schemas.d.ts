@@ -407,6 +407,18 @@ export interface FaithfulnessAnswer {
   n_pairs: number;
 }
 
+export interface FeederAnswer {
+  name: string;
+  share: number;
+  control: number;
+}
+
+export interface FeedersAnswer {
+  queries: FeederAnswer[];
+  keys: FeederAnswer[];
+  values: FeederAnswer[];
+}
+
 export interface GenerateRequest {
   ids?: number[] | null;
   text?: string | null;
@@ -449,6 +461,7 @@ export interface HeadProfilesAnswer {
   controlled: Record<string, number>;
   attentions: Record<string, HeadProfileAnswer[]>;
   examples: SentenceAnswer[];
+  feeders?: Record<string, FeedersAnswer[]> | null;
 }
 
 export interface HeadScoreAnswer {

@@ -1,0 +1,141 @@
+"""The earlier heads that feed a head: whose writes its queries, keys and values are made of.
+
+Over the strongest cells of a profile, the share of an earlier head is the sum of its parts of the
+score's lead over the mean of the visible keys (`score_attribution`), over the sum of all leads; of
+the values, its part of the context along the context. The control gives every head of a layer the
+context of its neighbour, through its own columns of W_O.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from headlight.model.analysis.score_attribution import (
+    ONE,
+    Cell,
+    Side,
+    contrast,
+    facts_of,
+    sites_for,
+)
+from headlight.model.analysis.stream_parts import Part
+from headlight.model.served import Served
+from headlight.model.trace import NamedArray, Trace
+from headlight.model.tracing import PassSpec, run_batch, tokenize
+
+SIDES = ("queries", "keys", "values")
+LEAST_SHARE, ABOVE_CONTROL, MOST_NAMED = 0.05, 2.0, 3
+Shares = dict[tuple[str, int, str], dict[str, float]]
+"""Sums by attention, head and side: of each part, and of the whole under an empty name."""
+
+
+def measure_feeders(checkpoint: Served, profile: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the heads that feed each head of a profile, in the cells of its ``strongest``.
+
+    Attentions whose scores have no parts are left out.
+    """
+    sites: dict[str, tuple[str, ...]] = {}
+    for path in profile["attentions"]:
+        try:
+            sites[path] = sites_for(checkpoint, facts_of(checkpoint, path))
+        except ValueError:  # its reason is told where it is asked for
+            continue
+    sums: Shares = {}
+    controls: Shares = {}
+    for number, example in enumerate(profile["examples"]):
+        cells = [*_cells(profile, number, sites)]
+        if not cells:
+            continue
+        wanted = {site for path in sites for site in sites[path] if not site.endswith(".rows")}
+        wanted |= {f"{path}.{part}" for path in sites for part in ("weights", "values")}
+        known = [site for site in checkpoint.description.site_names if site in wanted]
+        text = tokenize(checkpoint, example["text"], example["target"] or None)
+        (trace,) = run_batch(checkpoint, PassSpec((*known,)), [text])
+        shuffled = _shuffled(trace)
+        for cell in cells:
+            _add(checkpoint, trace, shuffled, cell, (sums, controls))
+    return {
+        path: [
+            {side: _named(sums, controls, (path, head, side)) for side in SIDES}
+            for head in range(len(profile["attentions"][path]))
+        ]
+        for path in sites
+    }
+
+
+def _cells(profile: Mapping[str, Any], sentence: int, paths: Mapping[str, Any]) -> Iterator[Cell]:
+    """Yield the strongest cells of all heads in a sentence."""
+    for path in paths:
+        for head, of_head in enumerate(profile["attentions"][path]):
+            for each in of_head["strongest"]:
+                if each["sentence"] == sentence:
+                    yield Cell(path=path, head=head, query=each["query"], key=each["key"])
+
+
+def _shuffled(trace: Trace) -> Trace:
+    """Return a trace in which every head has the context of its neighbour."""
+    tensors = {
+        site: NamedArray(array.axes, np.roll(array.data, 1, axis=0))
+        if site.endswith("attention.context")
+        else array
+        for site, array in trace.tensors.items()
+    }
+    return replace(trace, tensors=tensors)
+
+
+def _add(
+    model: Served, trace: Trace, shuffled: Trace, cell: Cell, sums: tuple[Shares, Shares]
+) -> None:
+    """Add the shares of a cell, and those of the shuffled heads."""
+    weights = trace[f"{cell.path}.weights"][cell.head, cell.query]
+    try:
+        at, factors = contrast(weights, cell)
+    except ValueError:  # only one key is visible
+        return
+    places = {
+        "queries": (torch.tensor([cell.query]), ONE),
+        "keys": (at, factors),
+        "values": (torch.arange(len(weights)), torch.from_numpy(weights).double()),
+    }
+    sides = {
+        side: Side(model, trace, cell, side, *place)
+        for side, place in places.items()
+        if side != "values" or f"{cell.path}.values" in trace
+    }
+    read = {side: each.coefficients @ each.final for side, each in sides.items()}
+    along = {"queries": read["keys"], "keys": read["queries"], "values": read.get("values")}
+    for side in sides:
+        direction = along[side]
+        assert direction is not None
+        whole = float(read[side] @ direction)
+        other = Side(model, shuffled, cell, side, *places[side])
+        for total, (parts, vectors) in zip(sums, (sides[side].parts(), other.parts()), strict=True):
+            counted = total.setdefault((cell.path, cell.head, side), defaultdict(float))
+            counted[""] += whole
+            for part, share in _shares(parts, vectors @ direction):
+                counted[part.name] += share
+
+
+def _shares(parts: list[Part], numbers: Tensor) -> Iterator[tuple[Part, float]]:
+    for part, number in zip(parts, numbers.tolist(), strict=True):
+        if part.kind == "head":
+            yield part, number
+
+
+def _named(sums: Shares, controls: Shares, key: tuple[str, int, str]) -> list[dict[str, Any]]:
+    """Return the heads whose share counts, the strongest first."""
+    of_side, of_control = sums.get(key, {}), controls.get(key, {})
+    whole = of_side.get("") or 1.0
+    shares = {name: (of_side[name] / whole, of_control[name] / whole) for name in of_side if name}
+    return [
+        {"name": name, "share": share, "control": control}
+        for name, (share, control) in sorted(shares.items(), key=lambda each: -each[1][0])
+        if share >= max(LEAST_SHARE, ABOVE_CONTROL * abs(control))
+    ][:MOST_NAMED]
