@@ -99,17 +99,18 @@ def test_requests_that_are_nearly_right(client, capsys):
         method, path, query, body = draw.choice(known)
         query = {name: mutated(draw, each) for name, each in query.items()}
         sent = bytes_of(draw, mutated(draw, body)) if body is not None else None
-        began = time.monotonic()
         try:
-            answer = client.request(
+            request = client.build_request(
                 method,
                 path,
                 params={name: str(each) for name, each in query.items()} if query else None,
                 content=sent,
                 headers={"content-type": "application/json"},
             )
-        except (UnicodeError, ValueError):  # an address that no client can write
+        except Exception:
             continue
+        began = time.monotonic()
+        answer = client.send(request)
         slowest = max(slowest, time.monotonic() - began)
         statuses[answer.status_code] = statuses.get(answer.status_code, 0) + 1
         assert answer.status_code < 500 or answer.status_code in (503, 504), (method, path, sent)
