@@ -214,9 +214,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
         card("metrics: !!python/object/apply:os.getcwd []"),
         "broken YAML",
     ),
-    "a card with bytes": (card('metrics: {a: !!binary "/w=="}'), "a bytes cannot"),
-    "a card with a number of 5,000 digits": (card(f"metrics: {{a: {'9' * 5_000}}}"), "digits"),
-    "a card with a day that is none": (card("metrics: {a: 2026-13-45}"), "month must be in"),
+    "a card with bytes": (card('metrics: {a: !!binary "/w=="}'), "write the value without one"),
     # what is no file
     **{
         f"a {kind} for {file}": (replaced(file, make), reason)
