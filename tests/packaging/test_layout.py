@@ -82,7 +82,7 @@ MOST_LINES = {
     "model/analysis": 4_050,
     "model/attention": 1_800,
     "model/foreign": 7_800,
-    "static/js": 46_700,
+    "static/js": 47_450,
     "static/js/views": 19_850,
 }
 MOST_OWN_LINES = 60
