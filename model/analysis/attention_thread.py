@@ -124,11 +124,15 @@ class Thread:
         sign = 1 if total >= 0 else -1
         ranked = sorted(values, key=lambda place: -sign * values[place])
         (kind, layer, head), position = ranked[0], self.difference.position
+        number = self.trace.heads or range(self.model.config.n_heads)
         path = f"{stack}.layers.{layer}.{kind}"
         by_key = sign * arrays[f"{kind}.keys"].data[layer, head]
-        cell = Cell(path=path, head=head, query=position, key=int(by_key.argmax()))
+        cell = Cell(path=path, head=number[head], query=position, key=int(by_key.argmax()))
         lift = float(lifts[f"{kind}.heads"].data[layer, head])
-        shares = [(_name(*place), values[place] / (total or 1.0)) for place in ranked]
+        shares = [
+            (_name(of, at, number[each]), values[of, at, each] / (total or 1.0))
+            for of, at, each in ranked
+        ]
         (name, share), *others = shares
         edge = self._edge(name, "logits")
         after = None

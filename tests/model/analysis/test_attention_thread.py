@@ -21,10 +21,10 @@ def stories():
     return load(ZOO / "stories")
 
 
-def followed(model, text, target=None, token=None, against=None, interventions=()):
+def followed(model, text, target=None, token=None, against=None, interventions=(), heads=None):
     """Return the trace of a text and the steps of a prediction's thread."""
     bound = tuple(each.with_model(model) for each in interventions)
-    read = trace(model, text, target, capture=["*"], interventions=bound)
+    read = trace(model, text, target, capture=["*"], interventions=bound, heads=heads)
     position = len(read.target_tokens or read.tokens) - 1
     order = read["logits"][position].argsort()[::-1]
     ids = {each.text: each.id for each in read.tokens}
@@ -105,3 +105,11 @@ def test_a_pass_that_has_a_cut_already_is_followed_without_others(stories):
     cut = Cut(edges=("2.0→logits",))
     _, steps, _, _ = followed(stories, STORY, token=" fox", against=" dog", interventions=[cut])
     assert all(step.edge is step.after is None for step in steps)
+
+
+def test_a_trace_of_some_heads_is_followed_from_one_of_them(stories):
+    _, steps, _, _ = followed(stories, STORY, token=" fox", against=" dog", heads=[5, 4])
+    layer, head = steps[0].name.split(".")
+    assert head in ("5", "4")
+    assert steps[0].cell.head == int(head)
+    assert f".layers.{layer}." in steps[0].cell.path
