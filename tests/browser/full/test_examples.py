@@ -17,7 +17,7 @@ NAMES = {
     ("stories", "A verb and its subject"): ["cabinet", "keys"],
     ("stories", "A head that looks at nouns"): ["him", "king", "people"],
     ("stories", "An expert for commas and stops"): ["expert"],
-    ("stories", "Singular or plural"): ["girl", "was", "singular"],
+    ("stories", "Singular or plural"): ["girl", "was", "is"],
     ("translate", "Words that change places"): ["chat", "noir", "change places"],
     ("stories-reward", "An answer that keeps the rule"): ["reward"],
     ("fill", "Two blanks"): ["time", "second mask"],
