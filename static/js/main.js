@@ -20,7 +20,6 @@ import {
   createRetrier,
   createSiteMenu,
   createSkip,
-  markTour,
   readInWords,
   watchSticky,
   whenSeen,
@@ -144,16 +143,6 @@ const stage = new Stage(byId, {
 });
 watchTheme(byId('theme'), stage.show);
 createSiteMenu(byId('site-more'));
-markTour(byId('tour'));
-createLater(byId('tour'), async () => {
-  const { createTour, stopsFor } = await import('./ui/tour.js');
-  return createTour(byId('more'), stopsFor(VIEW_IDS), {
-    onView: async (view) => {
-      await stage.load(view);
-      store.goOn({ view });
-    },
-  });
-});
 createKeys(byId('keys'), {
   onStep: step,
   onText: () => byId('text').focus(),

@@ -85,6 +85,7 @@ export {};
  * @property {Kind} of the parts of the map that open it
  * @property {(card: Card) => boolean} [isOffered] only for models that have what it shows; absent: for all
  * @property {(trace: Trace) => boolean} [isListed] only for texts that it adds something to; absent: for all
+ * @property {boolean} [isMore] true: listed behind a button
  * @property {string[]} [needs] globs over sites that every model has, or `analyses.<id>.<array>`
  * @property {(card: Card) => string[]} [also] globs over sites that only some models have
  * @property {Record<string, Field<any>>} [fields] its own part of the state

@@ -137,7 +137,7 @@ export class Store {
   change = (patch, isTyped = false) => this.#set(patch, { isTyped });
 
   /**
-   * Change the state without a step of the history, as a tour or a running text does.
+   * Change the state without a step of the history, as a running text does.
    * @param {Patch} patch
    */
   goOn = (patch) => this.#set(patch, { isStep: false });

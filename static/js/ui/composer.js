@@ -252,7 +252,8 @@ function unsuited(text, card) {
  * @param {(patch: Patch) => void} onOffer
  */
 function showIntroduction(note, trace, cards, onOffer) {
-  const said = introduce(trace);
+  const isExample = trace.card?.examples.some(({ text }) => text === trace.text);
+  const said = isExample ? '' : introduce(trace);
   const offer = said ? offerFor(trace, cards) : null;
   note.replaceChildren(
     offer ? `${said} ` : said,
@@ -313,6 +314,20 @@ function takeDrops(page, onFile) {
   });
 }
 
+/** Models of a family that are listed first, such as `sums` and `sums-direct`. */
+const FIRST_OF_FAMILY = 2;
+
+/**
+ * Return true if a model comes behind the first ones of its family, which its name says.
+ * @param {Card} card
+ * @param {Card[]} models
+ */
+function isFurther({ id }, models) {
+  const [family] = id.split('-');
+  const relatives = models.filter((card) => card.id.split('-')[0] === family);
+  return relatives.findIndex((card) => card.id === id) >= FIRST_OF_FAMILY;
+}
+
 /** Group models by kind, if there are several kinds. @param {Card[]} models */
 function groupsOf(models) {
   /** @param {Card} card */
@@ -323,10 +338,13 @@ function groupsOf(models) {
       (title || id) +
         (architecture !== 'headlight' && state === 'not_loaded' ? ' (not loaded)' : ''),
     );
-  const groups = KINDS.map(([kind, label]) => ({
-    label,
-    of: models.filter((card) => card.kind === kind),
-  })).filter(({ of }) => of.length > 0);
+  const [first, more] = [false, true].map((isMore) =>
+    models.filter((card) => isFurther(card, models) === isMore),
+  );
+  const groups = [
+    ...KINDS.map(([kind, label]) => ({ label, of: first.filter((card) => card.kind === kind) })),
+    { label: 'More', of: more },
+  ].filter(({ of }) => of.length > 0);
   if (groups.length < 2) return models.map(option);
   return groups.map(({ label, of }) => element('optgroup', { label }, of.map(option)));
 }

@@ -37,6 +37,12 @@ export function createPageStatus(byId, { onRetry, onOffer, onCancel }) {
   function show(part, words) {
     results.hidden = part !== results;
     nothing.hidden = part !== nothing;
+    sayRead(words, part === results);
+  }
+
+  /** Say how much was read: to screen readers, and in sight where it is near a limit. @param {string} words @param {boolean} isRead */
+  function sayRead(words, isRead) {
+    status.classList.toggle('is-read', isRead && !words.includes(' of '));
     status.textContent = words;
   }
 
@@ -98,6 +104,7 @@ export function createPageStatus(byId, { onRetry, onOffer, onCancel }) {
       signal(waiting.forTrace || waiting.forAnswers);
       pale(isWaiting);
       status.classList.remove('is-loading');
+      if (isWaiting) status.classList.remove('is-read');
       if (isWaiting && byId('notice').hidden) status.textContent = 'Reading…';
     },
 
@@ -107,7 +114,7 @@ export function createPageStatus(byId, { onRetry, onOffer, onCancel }) {
       signal(waiting.forTrace || waiting.forAnswers);
       if (isWaiting || waiting.forTrace || !reading.end()) return;
       status.classList.remove('is-loading');
-      status.textContent = read;
+      sayRead(read, true);
     },
 
     /**
@@ -305,8 +312,6 @@ export function whenSeen(part, act) {
   watcher.observe(part);
 }
 
-const TOUR_SEEN = 'headlight.tour';
-
 /**
  * Create a button for something that loads at the first press.
  * @param {HTMLElement} button
@@ -318,15 +323,6 @@ export function createLater(button, load) {
   button.addEventListener('click', async () => {
     loading ??= load();
     (await loading).open(button);
-  });
-}
-
-/** Mark the button of the tour until it was pressed once. @param {HTMLElement} button */
-export function markTour(button) {
-  button.classList.toggle('is-new', kept(TOUR_SEEN) === null);
-  button.addEventListener('click', () => {
-    button.classList.remove('is-new');
-    keep(TOUR_SEEN, 'seen');
   });
 }
 

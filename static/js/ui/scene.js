@@ -98,6 +98,12 @@ export class Scene {
     this.hero.showArcs(arcsOf(trace, subject, position), isOff);
   }
 
+  /** Return true if the finding is about the opened head. @param {Chosen} state */
+  isAbout({ layer, head }) {
+    const { subject } = this.#shown ?? {};
+    return this.says.textContent !== '' && subject?.layer === layer && subject.head === head;
+  }
+
   /** @param {Spot|null} spot */
   #point(spot) {
     if (!this.#shown) return;

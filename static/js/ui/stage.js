@@ -170,10 +170,12 @@ export class Stage {
     sentence.follow(grid?.parts ?? {});
     const { said, label } = insight(trace, state, { state: looked, place });
     sentence.explain(said);
-    this.insight.textContent = [said, label].filter(Boolean).join(' ');
     // A translator's own view opens the head that aligns best, which the finding need not be about.
     const isChosen = this.by.store.isHeadGiven && state.view !== 'translate';
     this.scene.show(trace, page, look, { isChosen, finding: said });
+    // The finding tells what the head reads; the sentence on its row would say it again.
+    const isTold = place && state.query === null && this.scene.isAbout(state);
+    this.insight.textContent = [isTold ? '' : said, label].filter(Boolean).join(' ');
     this.showLayer(trace, state, this.#frame.palette);
     this.#markSentence();
   }
@@ -335,7 +337,7 @@ function heightOfScreen() {
 /** The answers that are about the page, not about the open view. */
 const OF_PAGE = new Set(['next_why', 'next_edited']);
 
-/** @typedef {{id: string, title: string, of: Kind, titleFor?: (card: Card) => string, isListed?: (trace: Trace) => boolean}} Listed a view, before it is opened */
+/** @typedef {{id: string, title: string, of: Kind, titleFor?: (card: Card) => string, isListed?: (trace: Trace) => boolean, isMore?: boolean}} Listed a view, before it is opened */
 
 /**
  * @param {(id: string) => HTMLElement} byId
@@ -392,7 +394,10 @@ function createParts(byId, { viewsFor, kindOf, store, reader, onSame }) {
         ({ id, isListed }) => id === page.view || (isListed?.(trace) ?? true),
       );
       list.show(
-        listed.map(({ id, title, titleFor }) => ({ id, title: titleFor?.(card) ?? title })),
+        listed.map(({ id, title, titleFor, isMore }) => ({
+          ...{ id, isMore },
+          title: titleFor?.(card) ?? title,
+        })),
         page.view,
       );
     },

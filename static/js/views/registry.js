@@ -66,6 +66,7 @@ const ENTRIES = [
     load: async () => (await import('./entropy/entropy.js')).entropy,
     title: 'Entropy',
     of: 'head',
+    isMore: true,
     also: weightSites,
   },
   {

@@ -248,6 +248,15 @@ test('examples are buttons, and the one that is read is pressed', () => {
   assert.equal(all('#examples button').length, 0);
 });
 
+test('of a family the first two models are in sight, the others under More', () => {
+  compose();
+  const of = (id, kind = 'decoder') => ({ id, title: id, kind });
+  composer.offer({ models: [of('sums'), of('sums-a'), of('sums-b'), of('fill', 'encoder')] });
+  const groups = all('optgroup').map((group) => [group.label, texts('option', group)]);
+  assert.deepEqual(groups[0][1], ['sums', 'sums-a']);
+  assert.deepEqual(groups.at(-1), ['More', ['sums-b']]);
+});
+
 test('the menu groups models by kind, and names what cannot be used', () => {
   compose();
   const models = [

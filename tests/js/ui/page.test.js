@@ -24,7 +24,6 @@ import {
   createRetrier,
   createSiteMenu,
   createSkip,
-  markTour,
   readInWords,
   watchSticky,
 } from '../../../static/js/ui/page.js';
@@ -275,29 +274,17 @@ test('a part that sticks to the top is marked', () => {
 test('what loads late is loaded once', async () => {
   let loads = 0;
   const opened = [];
-  createLater(byId('tour'), async () => {
+  createLater(byId('present'), async () => {
     loads += 1;
     return { open: (from) => opened.push(from) };
   });
   equal(loads, 0);
-  byId('tour').click();
-  byId('tour').click();
+  byId('present').click();
+  byId('present').click();
   await Promise.resolve();
   await Promise.resolve();
   await Promise.resolve();
-  deepEqual([loads, opened], [1, [byId('tour'), byId('tour')]]);
-});
-
-test('the tour is marked until it was seen', () => {
-  localStorage.clear();
-  const button = byId('tour');
-  const isNew = () => button.classList.contains('is-new');
-  markTour(button);
-  ok(isNew());
-  button.click();
-  ok(!isNew());
-  markTour(button);
-  ok(!isNew());
+  deepEqual([loads, opened], [1, [byId('present'), byId('present')]]);
 });
 
 test('the menu of the page closes behind what is chosen', () => {

@@ -454,21 +454,31 @@ function svg(tag, attributes) {
  */
 export function createViewList(host, { onChoose }) {
   let offered = '';
+  let isOpen = false;
 
   return {
-    /** @param {{id: string, title: string}[]} views @param {string} chosen */
+    /** @param {{id: string, title: string, isMore?: boolean}[]} views `isMore`: behind a button @param {string} chosen */
     show(views, chosen) {
       host.hidden = views.length < 2;
-      const wanted = views.map(({ id, title }) => `${id} ${title}`).join();
+      isOpen ||= views.some(({ id, isMore }) => isMore && id === chosen);
+      const shown = views.filter(({ isMore }) => isOpen || !isMore);
+      const wanted = shown.map(({ id, title }) => `${id} ${title}`).join();
+      const open = () => {
+        isOpen = true;
+        this.show(views, chosen);
+      };
       if (wanted !== offered)
         host.replaceChildren(
-          ...views.map(({ id, title }) =>
+          ...shown.map(({ id, title }) =>
             element(
               'button',
               { type: 'button', 'data-view': id, onclick: () => onChoose(id) },
               title,
             ),
           ),
+          ...(shown.length < views.length
+            ? [element('button', { type: 'button', onclick: open }, 'More')]
+            : []),
         );
       offered = wanted;
       for (const button of host.querySelectorAll('button'))

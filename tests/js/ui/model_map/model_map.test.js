@@ -210,6 +210,23 @@ test('a part without a view is not chosen, nor stopped at', () => {
   equal(chosen.length, 0);
 });
 
+test('views of less use are behind a button, unless one is open', () => {
+  blank('<div id="list"></div>');
+  const views = [
+    { id: 'a', title: 'A' },
+    { id: 'b', title: 'B' },
+    { id: 'c', title: 'C', isMore: true },
+  ];
+  const list = createViewList(find('#list'), { onChoose: () => {} });
+  list.show(views, 'a');
+  deepEqual(texts('button'), ['A', 'B', 'More']);
+  all('button')[2].click();
+  deepEqual(texts('button'), ['A', 'B', 'C']);
+  const other = createViewList(find('#list'), { onChoose: () => {} });
+  other.show(views, 'c');
+  deepEqual(texts('button'), ['A', 'B', 'C']);
+});
+
 test('the views of a part are listed if there are several', () => {
   blank('<div id="list"></div>');
   const opened = [];
