@@ -39,16 +39,16 @@ class ReasonAnswer(Answer):
     site: str = Field(description="What it writes: set to 0 at every position.")
     layer: int
     head: int | None = Field(description="None: a feed-forward network, or a layer's experts.")
-    adds: tuple[float, float] | None = Field(
-        description="Logits that it adds to the token and to the other one, over the mean of the "
-        "vocabulary. None: this model's logits are no sum over its parts."
+    adds: list[float] | None = Field(
+        description="Logits that it adds to the token and to the other one, over the mean of "
+        "tokens all over the vocabulary. None: this model's logits are no sum over its parts."
     )
     key: int | None = Field(
         description="The token that the head reads for this: the one from which most of its "
         "difference comes, or else the one with its largest weight."
     )
     weight: float | None = Field(description="Of the head's row at that token.")
-    probabilities: tuple[float, float] = Field(
+    probabilities: list[float] = Field(
         description="Of the token and of the other one, without the part."
     )
     top: TopAnswer
@@ -66,7 +66,7 @@ class ReasonsAnswer(DifferenceAnswer):
         "word of the text, of the same kind. gains: it gains most without the strongest head. "
         "likeliest: of all others."
     )
-    probabilities: tuple[float, float] = Field(description="Of the two tokens in the pass itself.")
+    probabilities: list[float] = Field(description="Of the two tokens in the pass itself.")
     reasons: list[ReasonAnswer]
     decisive: int | None = Field(
         description="The index of the head without which the token loses most, of those that add "
@@ -101,9 +101,10 @@ class Reasons(Analysis):
         reasons = [
             {
                 **{
-                    name: getattr(part, name)
-                    for name in ("site", "layer", "head", "adds", "key", "weight", "probabilities")
+                    name: getattr(part, name) for name in ("site", "layer", "head", "key", "weight")
                 },
+                "adds": None if part.adds is None else list(part.adds),
+                "probabilities": list(part.probabilities),
                 "top": {
                     "id": part.top[0],
                     "text": text_of(part.top[0]),
@@ -115,7 +116,7 @@ class Reasons(Analysis):
         metadata = {
             **spelled(result.difference, model),
             "rule": result.rule,
-            "probabilities": result.probabilities,
+            "probabilities": list(result.probabilities),
             "reasons": reasons,
             "decisive": result.decisive,
             "omitted": dict(result.omitted),

@@ -41,8 +41,9 @@ MOST_HEADS, MOST_NETWORKS = 8, 2
 """The parts of a larger model that are tried: those that add most to a difference of logits."""
 RIVALS = 3
 """The likeliest other tokens to which the parts of a larger model are compared for that."""
-MEAN_TOKENS = 4096
-"""The tokens, evenly spaced in the vocabulary, whose mean logit is the zero of `adds`."""
+MEAN_TOKENS = 128
+"""The tokens, evenly spaced in the vocabulary, whose mean logit is the zero of `adds`: within .05
+logits of the mean of all on `stories`. A model of Transformers needs a gradient for each."""
 LISTED = 10
 """The likeliest tokens among which another word of the text can be the rival."""
 LEAST_LIKELY = 0.01
@@ -292,7 +293,7 @@ def _shape(word: str) -> str:
 def lifts_of(
     attribute: Attribute, exit_of: ExitOf, difference: LogitDifference, n_ids: int
 ) -> Mapping[str, NamedArray]:
-    """Return the attribution of the token's logit, less the mean logit of the vocabulary."""
+    """Return the attribution of the token's logit, less the mean logit of many tokens."""
     others = np.unique(np.linspace(0, n_ids - 1, min(n_ids, MEAN_TOKENS)).astype(int)).tolist()
 
     def centred(stack: str, stream: Vector, tokens: Sequence[int]) -> LinearExit:

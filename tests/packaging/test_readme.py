@@ -28,7 +28,9 @@ BLOCKS = [
 PYTHON = [text for language, text in BLOCKS if language == "python"]
 SHELL = [text for language, text in BLOCKS if language == "sh"]
 ADDRESS = "http://127.0.0.1:8000"
-RUN = re.compile(r"(curl -sN? http://127\.0\.0\.1:8000|headlight (trace|why|generate|models|limits)\b)")
+RUN = re.compile(
+    r"(curl -sN? http://127\.0\.0\.1:8000|headlight (trace|why|generate|models|limits)\b)"
+)
 
 
 def commands_in(block):

@@ -7,6 +7,7 @@ from fastapi.testclient import TestClient
 from headlight.main import create_app
 from headlight.model.analysis import reasons as rules
 from headlight.settings import Settings
+from tests.tiny_checkpoints import save_checkpoint
 
 KEYS = "The keys to the cabinet"
 
@@ -15,10 +16,16 @@ def array_of(encoded):
     return np.array(encoded["data"]).reshape(encoded["shape"])
 
 
+FOREIGN = ("gpt2", "llama", "bert")
+
+
 @pytest.fixture(scope="module")
-def ask():
-    """Return ``ask(text, model="stories", **request)``: a trace of a model that ships."""
-    settings = Settings(device="cpu", precision="float32")
+def ask(tmp_path_factory):
+    """Return ``ask(text, model="stories", **request)``: a trace of a shipped or a tiny model."""
+    folder = tmp_path_factory.mktemp("models")
+    for name in FOREIGN:
+        save_checkpoint(name, folder / name)
+    settings = Settings(device="cpu", precision="float32", models_dir=folder)
     with TestClient(create_app(settings), base_url="http://localhost") as client:
 
         def post(text, model="stories", status=200, **request):
@@ -48,6 +55,7 @@ def edit_of(reason):
         ("translate", "The cat drinks milk."),
         ("sums", "12*13="),
         ("positions-alibi", "The red fox ran."),
+        *((name, "the cat sat on the mat") for name in FOREIGN),
     ],
 )
 def test_each_reason_is_the_pass_without_the_part(ask, model, text):

@@ -40,6 +40,10 @@ METADATA_KEYS = {
     "logit_attribution": ["position", "token", "against", "part_names", "omitted"],
     "quantization_sensitivity": ["parts"],
     "saliency": ["position", "token", "against"],
+    "reasons": [
+        *("position", "token", "against", "omitted"),
+        *("rule", "probabilities", "reasons", "decisive"),
+    ],
 }
 
 

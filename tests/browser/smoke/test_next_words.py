@@ -1,4 +1,4 @@
-"""The opening scene: one finding, the switch that takes a head away, and the words that may come next."""
+"""The opening scene: one finding, its switch, and the words that may come next."""
 
 import re
 

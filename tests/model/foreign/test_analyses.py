@@ -24,7 +24,7 @@ PARTS = ["residual", "attention", "feed_forward", "heads"]
 TOLERANCE = 3e-5
 """The share of an array's largest number: the sums of float32 are in another order."""
 
-TESTED_ELSEWHERE = {"score_attribution", "attention_thread"}
+TESTED_ELSEWHERE = {"score_attribution", "attention_thread", "reasons"}
 """They have files of their own, which compare them with passes."""
 
 WRONG = {
