@@ -95,7 +95,7 @@ def test_json_and_safetensors_agree_and_are_what_the_documentation_says(
     for name, answer in body["analyses"].items():
         metadata_keys = METADATA_KEYS.get(name, [])
         assert metadata["analyses"][name] == {key: answer.pop(key) for key in metadata_keys}
-        assert answer
+        assert answer or name == "reasons"  # without a split of the logits, no arrays
         for key, sent in answer.items():
             site = f"analyses.{name}.{key}"
             assert metadata["axes"][site] == sent["axes"]
