@@ -25,7 +25,7 @@ const SUBJECT = ['model', 'text', 'target'];
 /** The view that shows only maps. */
 const OVERVIEW = 'long';
 /** Views that ask for passes no file can foresee. */
-const OF_A_SERVER = [OVERVIEW, 'circuit'];
+const OF_A_SERVER = [OVERVIEW, 'circuit', 'there'];
 /** Views of other texts, other models or changed passes, which a saved page has not. */
 const OF_SEVERAL = [...OF_A_SERVER, 'generate', 'compare'];
 /** The sites and analyses that the first drawing of a view needs beyond those of its entry. @type {Record<string, Ask>} */

@@ -82,8 +82,8 @@ MOST_LINES = {
     "model/analysis": 4_050,
     "model/attention": 1_800,
     "model/foreign": 7_800,
-    "static/js": 47_450,
-    "static/js/views": 19_850,
+    "static/js": 47_700,
+    "static/js/views": 20_300,
 }
 MOST_OWN_LINES = 60
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)

@@ -8,6 +8,7 @@ import { band } from './scales.js';
 
 /**
  * @import { Drawing, Frame } from './figure.js'
+ * @import { Ask } from '../trace/trace.js'
  * @import { CellCursor, Grid } from './grid.js'
  * @import { Datum, Meaning } from './marks/mark.js'
  */
@@ -22,6 +23,7 @@ import { band } from './scales.js';
  * @property {{rows: string, columns: string}} titles
  * @property {{bottom: number, top: number, colours: Uint8Array}} scale
  * @property {string} quantity
+ * @property {Ask} [request] the trace that holds the numbers
  * @property {(value: number) => string} [format]
  * @property {(value: number) => string} [write] a value on the colour bar
  * @property {number[][]} [shades] what the colours show, if not the numbers themselves
@@ -77,7 +79,11 @@ export function mapChart(mapped, frame) {
       size: {
         row: mapped.cell ?? Math.max(ROW.least, Math.min(ROW.most, ROW.whole / rows.length)),
       },
-      table: { columns: { title: titles.columns, labels: columns }, quantity },
+      table: {
+        columns: { title: titles.columns, labels: columns },
+        quantity,
+        request: mapped.request,
+      },
       cursor: mapped.cursor,
     },
     frame,

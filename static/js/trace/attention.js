@@ -158,6 +158,14 @@ export function isFilling({ card }) {
   return card?.kind === 'encoder';
 }
 
+/** Leads to the view of what made a head look at a key. */
+export const WHY_THERE = 'Why does it look there?';
+
+/** Return true if a model tells the parts of a score. @param {{card?: {analyses?: string[]}}} trace */
+export function splitsScores({ card }) {
+  return Boolean(card?.analyses?.includes('score_attribution'));
+}
+
 /** Return true for a reward model: it rates texts and predicts no token. @param {{card?: {analyses?: string[]}}} trace */
 export function isRating({ card }) {
   return Boolean(card?.analyses?.includes('reward'));

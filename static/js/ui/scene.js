@@ -3,11 +3,18 @@
  * that takes a part away, and the words that could come next as bars.
  */
 
-import { isFilling, predictingSide, tokensOf } from '../trace/attention.js';
+import {
+  isFilling,
+  predictingSide,
+  splitsScores,
+  tokensOf,
+  WHY_THERE,
+} from '../trace/attention.js';
 import { chance } from '../words/numbers.js';
 import { guessInWords } from '../words/tokens.js';
 import { cutEdges, partOff } from '../rules/prediction.js';
 import { arcsOf, sceneOf } from '../rules/scene.js';
+import { choosing } from '../state/state.js';
 import { button, element, partOf } from './dom.js';
 import { Hero } from './hero.js';
 import { createRoving } from './roving.js';
@@ -15,7 +22,7 @@ import { createRoving } from './roving.js';
 /**
  * @import { Look } from './looking.js'
  * @import { Chosen, NextWord } from '../rules/prediction.js'
- * @import { Scene as Told, Spot, Subject } from '../rules/scene.js'
+ * @import { Arc, Scene as Told, Spot, Subject } from '../rules/scene.js'
  * @import { Patch } from '../state/state.js'
  * @import { Trace } from '../trace/trace.js'
  */
@@ -82,7 +89,8 @@ export class Scene {
     }
     const { isSaved } = state;
     const told = sceneOf(trace, state, { position, isChosen, edit: editInWords(state), isSaved });
-    this.#say(trace, state, told);
+    const arcs = arcsOf(trace, told.subject, position);
+    this.#say(trace, state, told, isSaved ? null : whyThere(trace, state, told.subject, arcs[0]));
     this.#drawBars(trace, state, told);
     const [top] = told.next.words;
     const end = tokensOf(trace, predictingSide(trace)).length - 1;
@@ -95,7 +103,7 @@ export class Scene {
     const off = partOff(trace, state);
     const isOff = Boolean(off && off.layer === subject.layer && off.head === subject.head);
     this.#shown = { trace, state, subject, position, isOff };
-    this.hero.showArcs(arcsOf(trace, subject, position), isOff);
+    this.hero.showArcs(arcs, isOff);
   }
 
   /** Return true if the finding is about the opened head. @param {Chosen} state */
@@ -126,8 +134,8 @@ export class Scene {
     return { off: '', weight: null, ...(hasCuts && { circuit_cut: '' }) };
   }
 
-  /** @param {Trace} trace @param {Chosen} state @param {Told} told */
-  #say(trace, state, { finding, more, part, decisive, next }) {
+  /** @param {Trace} trace @param {Chosen} state @param {Told} told @param {Patch|null} lookedAt */
+  #say(trace, state, { finding, more, part, decisive, next }, lookedAt) {
     const isWaiting = next.isWaiting || Boolean(state.answers?.next_why?.isWaiting);
     this.host.classList.toggle('is-waiting', isWaiting);
     // What is awaited replaces nothing: the last finding stays until the next is there.
@@ -143,14 +151,14 @@ export class Scene {
       name.textContent = part.label;
       this.switch.ariaLabel = `${part.label}: switch it ${part.isOn ? 'off' : 'on again'}`;
     }
-    this.act.replaceChildren(...this.#doors(trace, state, decisive));
+    this.act.replaceChildren(...this.#doors(trace, state, decisive, lookedAt));
     const message = part && !part.isOn ? `${finding} ${more}` : '';
     if (message && message !== this.#told) this.#by.announce(message);
     this.#told = message;
   }
 
-  /** @param {Trace} trace @param {Chosen} state @param {string} decisive */
-  #doors(trace, state, decisive) {
+  /** @param {Trace} trace @param {Chosen} state @param {string} decisive @param {Patch|null} lookedAt */
+  #doors(trace, state, decisive, lookedAt) {
     const { onState } = this.#by;
     const off = partOff(trace, state);
     const isEdited = off || editInWords(state) !== '';
@@ -162,6 +170,7 @@ export class Scene {
       },
       isEdited && !off && { label: 'Put it back', patch: this.#unedited() },
       isEdited && { label: 'Try your own sentence', patch: null },
+      !isEdited && lookedAt && { label: WHY_THERE, patch: lookedAt },
       !isEdited && { label: 'Every reason', patch: { view: 'word', word_show: 'parts' } },
       ...(off && off.head !== null
         ? Object.entries(BASELINES)
@@ -250,6 +259,20 @@ const spaced = (words) => words.replaceAll(' %', '\u00a0%');
 function labelOf(trace, { token }, { chosen }) {
   const what = isFilling(trace) ? 'The word here' : 'The next word';
   return token !== null && chosen ? `“${guessInWords(chosen.text)}”` : what;
+}
+
+/**
+ * Return the change that opens what made a head look at its strongest word.
+ * @param {Trace} trace
+ * @param {Chosen} state
+ * @param {Subject} subject
+ * @param {Arc|undefined} arc
+ * @returns {Patch|null}
+ */
+function whyThere(trace, { where }, { layer, head }, arc) {
+  if (!arc || !splitsScores(trace)) return null;
+  const looked = choosing(trace, arc.from.side, arc.from.index);
+  return { view: 'there', where, layer, head, ...looked, key: arc.to.index };
 }
 
 /** @param {Chosen} state @returns {string} an edit that is no part switched off */

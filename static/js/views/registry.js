@@ -62,6 +62,14 @@ const ENTRIES = [
     fields: { why_unscaled: flag(), why_temperature: number({ least: 0.2, most: 5, standard: 1 }) },
   },
   {
+    id: 'there',
+    load: async () => (await import('./there/there.js')).there,
+    title: 'Why there',
+    of: 'head',
+    also: weightSites,
+    fields: { there_cut: text() },
+  },
+  {
     id: 'entropy',
     load: async () => (await import('./entropy/entropy.js')).entropy,
     title: 'Entropy',

@@ -200,3 +200,26 @@ test('a press on a word chooses it, and while one types nothing is marked', () =
   equal(all('#hero-words .piece').length, 0);
   ok(find('#hero').classList.contains('is-typed'));
 });
+
+test('a door leads to why the opened head looks at its strongest word, where the model tells', () => {
+  const door = () =>
+    all('.door').find(({ textContent }) => textContent === 'Why does it look there?');
+  show({ answers: WHY });
+  equal(door(), undefined);
+  const told = { ...TRACE, card: { ...CARD, analyses: ['reasons', 'score_attribution'] } };
+  const draw = (more) =>
+    scene.show(
+      told,
+      { ...FRAME, layer: 1, head: 1, answers: WHY, ...more },
+      { position: COUNT - 1 },
+      { isChosen: false, finding: '' },
+    );
+  draw({ isSaved: true });
+  equal(door(), undefined, 'a saved page has no other pass');
+  draw({});
+  door().click();
+  deepEqual(take().at(-1), [
+    'onState',
+    { ...{ view: 'there', where: '', layer: 1, head: 1 }, query: COUNT - 1, key: 2 },
+  ]);
+});

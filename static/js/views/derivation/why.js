@@ -4,27 +4,23 @@
  */
 
 import { noticeOf } from '../../api/answers.js';
-import {
-  ATTENTIONS,
-  headInWords,
-  choosePlace,
-  tokensOf,
-  weightsAt,
-} from '../../trace/attention.js';
+import { ATTENTIONS, headInWords, splitsScores, WHY_THERE } from '../../trace/attention.js';
 import { decimal, share, signed, small } from '../../words/numbers.js';
 import { named, quoted, tokenLabels } from '../../words/tokens.js';
-import { highestIn, matrixAt, range, rowOf } from '../../trace/trace.js';
+import { highestIn, range } from '../../trace/trace.js';
 import { chart } from '../../plot/chart.js';
 import { cell as cells } from '../../plot/marks/mark.js';
 import { text } from '../../plot/marks/decorations.js';
 import { band } from '../../plot/scales.js';
-import { choosing, createMemo, queryOf } from '../../state/state.js';
+import { choosing, createMemo } from '../../state/state.js';
+import { rowShift } from '../../state/written_rows.js';
+import { cellControls, cellOf } from './cell.js';
 import { stepFigure } from './bar_rows.js';
 import { derive, differences, listSites, termsOf } from './derivation.js';
 import { productFormula } from './formulas.js';
 import { ROUNDING, STEPS } from './steps.js';
 import { TO_EXPERIMENT, UNSCALED } from '../unscaled.js';
-import { control, choice, headControls, tokenOptions } from '../../ui/controls.js';
+import { control } from '../../ui/controls.js';
 
 /**
  * @import { Place } from '../../trace/attention.js'
@@ -72,17 +68,10 @@ export const why = {
   controls(trace, state) {
     const cell = cellOf(trace, state);
     if (!cell) return [];
-    const { place, path, query, key, queries, keys } = cell;
-    const [name] = Object.keys(choosing(trace, place.rows, query));
-    const isAsTrained = editsOf(state, place).length === 0;
+    const isAsTrained = editsOf(state, cell.place).length === 0;
     return [
-      ...headControls(weightsAt(place, trace), trace, state),
-      choice(name, 'Query', query, tokenOptions(queries)),
-      choice('key', 'Key', state.key === null ? null : key, [
-        { id: null, title: 'the strongest' },
-        ...tokenOptions(keys),
-      ]),
-      ...(termsOf(trace.card, path, state.head).scale === 1 ? [] : [unscaledFlag(state)]),
+      ...cellControls(trace, state, cell),
+      ...(termsOf(trace.card, cell.path, state.head).scale === 1 ? [] : [unscaledFlag(state)]),
       control('number', 'why_temperature', 'Softmax temperature', state.why_temperature, {
         step: 0.1,
         shown: signed(state.why_temperature, 1),
@@ -123,37 +112,18 @@ export const why = {
     if (state.step === 'keys') return allKeysFigure(subject, state);
     const drawn = stepFigure(STEPS[state.step](subject), subject, state);
     const isScore = state.why_unscaled && state.step === SCALING_STEP;
+    const actions = [
+      ...(drawn.actions ?? []),
+      ...(isScore ? [TO_EXPERIMENT] : []),
+      ...(state.nth === 1 ? doorsTo(trace, state) : []),
+    ];
     return {
       ...drawn,
       title: `${state.nth}. ${drawn.title}`,
-      ...(isScore && { actions: [...(drawn.actions ?? []), TO_EXPERIMENT] }),
+      ...(actions.length > 0 && { actions }),
     };
   },
 };
-
-/**
- * Return the chosen cell; null if the trace holds no attention there.
- * @param {Trace} trace
- * @param {ViewState} state
- */
-function cellOf(trace, state) {
-  const place = choosePlace(state, trace);
-  const open = weightsAt(place, trace).find(({ layer }) => layer === state.layer);
-  if (!place || !open) return null;
-  const path = open.site.replace(/\.weights$/, '');
-  const query = queryOf(state, trace, place.rows);
-  const weights = rowOf(matrixAt(trace.tensors[open.site], state.head), query);
-  const keys = tokensOf(trace, place.columns);
-  const strongest = highestIn(weights);
-  return {
-    place,
-    path,
-    query,
-    key: state.key !== null && state.key < keys.length ? state.key : strongest,
-    keys,
-    queries: tokensOf(trace, place.rows),
-  };
-}
 
 /**
  * @param {Trace} trace
@@ -224,6 +194,15 @@ function workedOut(trace, state) {
       ...(isChanged && { edits: editsOf(state, place) }),
     },
   };
+}
+
+/** Return the way to the parts of the stream that made the cell. @param {Trace} trace @param {ViewState} state */
+function doorsTo(trace, state) {
+  const cell = splitsScores(trace) ? cellOf(trace, state) : null;
+  if (!cell) return [];
+  const { place, query, key } = cell;
+  const looked = choosing(trace, place.rows, query + rowShift(trace, place, state));
+  return [{ label: WHY_THERE, patch: { view: 'there', ...looked, key } }];
 }
 
 /** @param {Subject} subject */
