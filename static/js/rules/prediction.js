@@ -129,14 +129,14 @@ export function reasonsIn({ answers }) {
 
 /**
  * Return the token that the prediction is compared with, everywhere on the page: the chosen one, or
- * that of the reasons.
+ * that of the reasons. A saved page splits a prediction against the next likeliest only.
  * @param {Record<string, any>} state
  * @returns {number|null} an id; null: the next likeliest
  */
 export function rivalOf(state) {
   const { against = null, token } = state;
   if (against !== null && against !== token) return against;
-  return reasonsIn(state)?.against.id ?? null;
+  return state.isSaved ? null : (reasonsIn(state)?.against.id ?? null);
 }
 
 /**

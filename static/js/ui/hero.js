@@ -17,13 +17,15 @@ import { element, partOf } from './dom.js';
 
 /** Characters up to which the text is set in each size. */
 const SIZES = [
-  [48, 'large'],
+  [32, 'large'],
   [110, 'middle'],
   [240, 'small'],
 ];
 const MOST_LINES = 3;
 /** Weight from which an arc says its share. */
 const SAID = 0.1;
+/** Pixels of the label over an arc, which rises to three quarters of its height. */
+const LABEL = 20;
 const SVG = 'http://www.w3.org/2000/svg';
 
 /** @typedef {{text: string, chance: string}} Slot the next word, and its probability */
@@ -185,6 +187,8 @@ export class Hero {
     for (const node of document.querySelectorAll('#hero-words .is-read, #translated .is-read'))
       node.classList.remove('is-read');
     const frame = host.getBoundingClientRect();
+    const zoom = frame.width / host.offsetWidth || 1; // while it is presented
+    const room = parseFloat(getComputedStyle(host).paddingBlockStart);
     const drawn = this.#arcs.flatMap(({ from, to, share }) => {
       const [start, end] = [this.#spot(from.side, from.index), this.#spot(to.side, to.index)];
       if (!start || !end || start === end) return [];
@@ -192,7 +196,7 @@ export class Hero {
         piece.style.setProperty('--share', String(share));
         piece.classList.add('is-read');
       }
-      return [{ path: pathOf(start, end, frame), share }];
+      return [{ path: pathOf(start, end, { frame, zoom, room }), share }];
     });
     svg.replaceChildren(...drawn.flatMap(({ path, share }) => arcNodes(path, share)));
   }
@@ -224,18 +228,18 @@ function spotAt({ clientX, clientY }) {
 /**
  * @param {HTMLElement} start
  * @param {HTMLElement} end
- * @param {DOMRect} frame
+ * @param {{frame: DOMRect, zoom: number, room: number}} within `zoom` of the page: the boxes are measured in it, the arcs are not; `room` above the first line
  */
-function pathOf(start, end, frame) {
-  const [a, b] = [start.getBoundingClientRect(), end.getBoundingClientRect()];
-  const [x1, x2] = [a, b].map((box) => box.left + box.width / 2 - frame.left);
-  const isBelow = a.top > b.bottom + 40; // of a translation, up to the sentence
-  const [y1, y2] = [a.top - frame.top, (isBelow ? b.bottom : b.top) - frame.top];
+function pathOf(start, end, { frame, zoom, room }) {
+  const [a, b] = [start, end].map((node) => node.getBoundingClientRect());
+  const [x1, x2] = [a, b].map((box) => (box.left + box.width / 2 - frame.left) / zoom);
+  const isBelow = a.top > b.bottom + 40 * zoom; // of a translation, up to the sentence
+  const [y1, y2] = [a.top, isBelow ? b.bottom : b.top].map((y) => (y - frame.top) / zoom);
   if (isBelow) {
     const middle = (y1 + y2) / 2;
     return { d: `M${x1} ${y1} C${x1} ${middle} ${x2} ${middle} ${x2} ${y2}`, x: x2, y: y2 + 16 };
   }
-  const height = Math.min(64, 26 + Math.abs(x1 - x2) / 7);
+  const height = Math.min((room - LABEL) / 0.75, 26 + Math.abs(x1 - x2) / 7);
   const top = Math.min(y1, y2) - height;
   return {
     d: `M${x1} ${y1} C${x1} ${top} ${x2} ${top} ${x2} ${y2}`,

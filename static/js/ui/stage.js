@@ -303,7 +303,7 @@ export class Stage {
 
 /** @param {Card[]} cards of all models */
 function frameNow(cards) {
-  const height = plotHeight(heightOfScreen());
+  const height = heightOfDrawing();
   return { palette: palette(), height, isSaved: isSaved(), cards, answers: {} };
 }
 
@@ -328,10 +328,16 @@ function isSaved() {
   return document.body.classList.contains('is-saved');
 }
 
-/** Return pixels of the page on one screen; while it is presented, tokens and the bar take some. */
-function heightOfScreen() {
+/** Pixels around a drawing while it is presented: its heading above, the bar below. */
+const PRESENTED = { around: 90, least: 280 };
+
+/** Return the greatest height of a drawing: while it is presented, what the scene leaves of the screen. */
+function heightOfDrawing() {
   const zoom = pageZoom();
-  return zoom > 1 ? window.innerHeight / zoom + 210 : window.innerHeight;
+  if (zoom === 1) return plotHeight(window.innerHeight);
+  const top = document.querySelector('#results')?.getBoundingClientRect().top ?? 0;
+  const left = (window.innerHeight - top - window.scrollY) / zoom;
+  return Math.max(PRESENTED.least, left - PRESENTED.around);
 }
 
 /** The answers that are about the page, not about the open view. */

@@ -133,6 +133,25 @@ def test_a_covered_drawing_appears_with_the_answer_and_what_follows_is_shown(vis
     wait_for_step(page, 6)
 
 
+def test_on_a_phone_the_sheet_of_a_chapter_leaves_the_finding_in_sight(visit):
+    reader = visit(**SIZES["phone"])
+    page = reader.page
+    page.goto(f"{reader.url}/#chapter=why-this-word&chapter_step=0")
+    wait_for_step(page, 1)
+    form = page.locator(".chapter-question")
+    form.locator(".chapter-acts").wait_for(timeout=SECONDS * 1000)
+    reader.wait_until_drawn()
+    for part in ("#says", "#hero .slot-word", "#arcs", "#insight"):
+        assert not page.locator(part).first.is_visible(), "nothing is told before an answer"
+    form.get_by_role("button", name="Show the answer").click()
+    page.locator("#switch").wait_for()
+    sheet = page.locator(".chapter").bounding_box()
+    for part in ("#says", "#switch", "#next"):
+        box = page.locator(part).bounding_box()
+        assert box["y"] >= 0
+        assert box["y"] + box["height"] <= sheet["y"]
+
+
 @pytest.mark.parametrize("size", SIZES)
 def test_a_picture_of_an_experiment_is_brought_into_view(visit, size):
     reader = visit(**SIZES[size])

@@ -14,7 +14,7 @@ def circuit(reader):
 
 
 def words(reader):
-    return reader.page.locator("#next .next-number").all_text_contents()
+    return reader.page.locator("#next .bar-number").all_text_contents()
 
 
 def test_a_cut_edge_moves_the_next_word_and_is_joined_again(circuit):
@@ -23,7 +23,7 @@ def test_a_cut_edge_moves_the_next_word_and_is_joined_again(circuit):
     circuit.page.keyboard.press("Home")
     assert "reads" in circuit.announced
     circuit.page.keyboard.press("Enter")
-    circuit.page.locator("#causes", has_text="is cut").wait_for()
+    circuit.page.locator("#says", has_text=" cut, the model").wait_for()
     circuit.wait_until_drawn()
     assert words(circuit) != before
     assert "circuit_cut=" in circuit.page.url

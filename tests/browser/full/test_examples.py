@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from playwright.sync_api import expect
 
 from headlight.model.checkpoint.card import read_card
 from headlight.model.checkpoint.loading import ZOO
@@ -31,7 +32,9 @@ def test_every_example_opens_with_a_finding(visit, model):
     for place, title in enumerate(EXAMPLES[model]):
         reader.page.locator("#examples button").nth(place).click()
         reader.wait_until_drawn()
-        found = f"{reader.page.locator('#insight').text_content()} {answer_of(reader)}".strip()
+        expect(reader.page.locator("#finding")).not_to_have_class(re.compile("is-waiting"))
+        told = reader.page.locator("#says, #insight").all_text_contents()
+        found = " ".join([*told, answer_of(reader)]).strip()
         assert re.search(r"“[^”]+”|expert \d", found), f"'{title}' says nothing: {found!r}"
         assert "·" not in found, "a word in a sentence has no sign for its space"
         for word in NAMES.get((model, title), []):

@@ -2,9 +2,10 @@
 
 import re
 
-import numpy as np
 import pytest
 from playwright.sync_api import expect
+
+from tests.browser.conftest import plain
 
 SHIFTS = """() => {
   window.shifted = 0;
@@ -20,29 +21,34 @@ def top_of(reader, selector):
     return reader.page.locator(selector).first.bounding_box()["y"]
 
 
-def test_at_a_desk_map_and_drawing_are_on_the_first_screen(visit):
+def test_at_a_desk_scene_map_and_drawing_are_on_the_first_screen(visit):
     reader = visit(width=1440, height=900)
     reader.open()
-    assert top_of(reader, "#insight") < top_of(reader, "#next") < 220
-    assert top_of(reader, "#map") < 330
-    assert top_of(reader, ".view:not([hidden]) .plot") < 450
-    assert reader.page.locator("#text").bounding_box()["height"] < 45
-    row = reader.view.locator(".plot-mark.is-chosen").bounding_box()
-    assert row["y"] + row["height"] < 900
-    insight = reader.page.locator("#insight")
-    expect(insight).to_be_visible()
-    assert "keys" in insight.text_content()
+    expect(reader.page.locator("#says")).to_contain_text("keys")
+    assert top_of(reader, "#text") < top_of(reader, "#says") < 240
+    assert bottom_of(reader, "#switch") < 400
+    assert bottom_of(reader, "#next") < 400
+    assert bottom_of(reader, "#map") < 900
+    assert top_of(reader, ".view:not([hidden]) .plot") < 700
+    expect(reader.page.locator("#insight")).to_be_visible()
 
 
-def test_on_a_phone_a_drawing_is_on_the_first_screen_and_the_map_in_sight(visit):
+def test_on_a_phone_the_whole_finding_is_on_the_first_screen_and_the_map_in_sight(visit):
     reader = visit(width=390, height=844, has_touch=True)
     reader.open()
-    plot = reader.view.locator(".plot").bounding_box()
+    expect(reader.page.locator("#says")).to_contain_text("keys")
     bar = reader.page.locator("#map").bounding_box()
-    assert bar["y"] - plot["y"] > 150
+    for part in ("#switch", "#next", "#examples"):
+        assert bottom_of(reader, part) < bar["y"]
+    assert bottom_of(reader, "#next") <= top_of(reader, "#status")
     assert bar["y"] + bar["height"] <= 844
     reader.page.mouse.wheel(0, 900)
     expect(reader.page.locator("#map")).to_be_in_viewport(ratio=1)
+
+
+def bottom_of(reader, selector):
+    box = reader.page.locator(selector).first.bounding_box()
+    return box["y"] + box["height"]
 
 
 @pytest.mark.parametrize("width", [390, 1440])
@@ -132,14 +138,12 @@ def test_a_button_that_changes_the_view_brings_it_into_sight(visit):
 
 
 KEYS = "The keys to the cabinet"
-WORDS = ([1], [2, 3], [4], [5], [6, 7])
-"""Its tokens by word; 0 is `<s>`."""
-NUMBER = "#next .next-word.is-chosen .next-number"
+NUMBER = "#next .bar.is-chosen .bar-number"
 # The controls on the screen: buttons, links and fields.
 CONTROLS = """() => [...document.querySelectorAll(
   'button, a[href], input, select, textarea, summary')].filter((node) => {
     const { top, bottom, left, right, width } = node.getBoundingClientRect();
-    return node.checkVisibility({ visibilityProperty: true }) && width > 1
+    return node.checkVisibility({ visibilityProperty: true, opacityProperty: true }) && width > 1
       && bottom > 0 && top < innerHeight && right > 0 && left < innerWidth;
   }).map((node) => node.ariaLabel || node.textContent || node.id)"""
 SMALL_TEXTS = """() => {
@@ -156,10 +160,13 @@ SMALL_TEXTS = """() => {
 }"""
 
 
+FONT_SIZE = "(node) => parseFloat(getComputedStyle(node).fontSize)"
+
+
 def next_words(reader):
     """Return the row of next words: the likelihood of each in percent, as it is written."""
-    words = reader.page.locator("#next .next-word").evaluate_all(
-        """(words) => words.map((word) => ['.next-name', '.next-number'].map(
+    words = reader.page.locator("#next .bar").evaluate_all(
+        """(words) => words.map((word) => ['.bar-name', '.bar-number'].map(
           (part) => word.querySelector(part).textContent))"""
     )
     return {name.strip(): float(number.split()[0]) for name, number in words}
@@ -167,7 +174,8 @@ def next_words(reader):
 
 def likeliest(ask, **edited):
     """Return the likeliest next words that the API answers, in percent."""
-    answer = ask("trace", text=KEYS, capture=[], analyses=["next_token"], **edited)
+    options = {"analyses": ["next_token"], "predictions": {"top": 200}}
+    answer = ask("trace", text=KEYS, capture=[], **options, **edited)
     prediction = answer["analyses"]["next_token"]
     percents = [100 * each for each in prediction["probabilities"]["data"][-1]]
     return dict(zip(map(str.strip, prediction["texts"][-1]), percents, strict=True))
@@ -191,76 +199,63 @@ def chosen_number(reader):
 def test_the_page_opens_on_a_finding_and_the_words_that_may_come_next(visit, ask):
     reader = visit()
     reader.open()
-    assert reader.page.input_value("#text") == KEYS
-    headline = reader.page.locator("#insight")
-    assert "keys" in headline.text_content()
-    assert headline.evaluate("(node) => parseFloat(getComputedStyle(node).fontSize)") >= 20
-    assert "layer 3, head 3 " in headline.text_content(), "the head is named before it is “this”"
-    assert "this head" in reader.page.locator("#insight-where").text_content()
+    page = reader.page
+    assert page.input_value("#text") == KEYS
+    says = page.locator("#says")
+    expect(says).to_contain_text("layer 3, head 3 reads it")
+    assert "looks back at “keys”" in plain(says.text_content())
+    assert says.evaluate("(node) => parseFloat(getComputedStyle(node).fontSize)") >= 20
+    assert (
+        page.locator("#text").evaluate("(box) => parseFloat(getComputedStyle(box).fontSize)") > 40
+    )
     row, computed = next_words(reader), likeliest(ask)
     agree(row, computed)
     assert list(row)[:3] == list(computed)[:3]
     assert len(row) >= 3
+    assert page.locator("#hero .slot-word").text_content().strip() == next(iter(row))
 
 
-def test_a_chosen_word_has_other_causes_and_other_colours_on_the_map(reader):
+def test_a_chosen_word_has_another_finding_and_other_colours_on_the_map(reader):
     reader.open()
     page = reader.page
-    cause, head = page.locator(".next-cause").first, page.locator("#map .is-head").last
-    key = page.locator(".map-key")
-    before = cause.text_content()
+    head, key = page.locator("#map .is-head").last, page.locator(".map-key")
+    expect(page.locator("#next-label")).to_contain_text("against")
+    before = page.locator("#says").text_content()
     tint = head.evaluate("(node) => node.style.getPropertyValue('--tint')")
-    other = page.locator("#next .next-name").nth(1)
-    expect(key).not_to_contain_text(f"for “{other.text_content()}”")
+    other = page.locator("#next .bar-name").nth(1)
+    name = other.text_content().strip()
+    expect(key).not_to_contain_text(f"for “{name}”")
     other.click()
     expect(other).to_have_attribute("aria-pressed", "true")
-    expect(cause).not_to_have_text(before)
-    expect(key).to_contain_text(f"for “{other.text_content()}”")
+    expect(page.locator("#says")).not_to_have_text(before)
+    assert f"To choose “{name}”" in plain(page.locator("#says").text_content())
+    expect(key).to_contain_text(f"for “{name}”")
     assert head.evaluate("(node) => node.style.getPropertyValue('--tint')") != tint
     assert "token=" in reader.fragment
 
 
-def test_a_cause_opens_its_head_at_the_word_that_it_reads(reader, ask):
-    reader.open()
-    causes = reader.page.locator(".next-cause")
-    causes.first.wait_for()
-    attribution = ask(
-        "trace",
-        text=KEYS,
-        capture=[],
-        analyses=["logit_attribution"],
-        logit_difference={"position": len(reader.chips) - 1},
-    )["analyses"]["logit_attribution"]
-    by_key = np.array(attribution["self_attention.keys"]["data"])
-    totals = np.array(attribution["self_attention.heads"]["data"])
-
-    def of_word(layer, head):
-        """Return what a head says of the word that it reads most, or all where it reads <s>."""
-        key = int(by_key[layer, head].argmax())
-        word = next((word for word in WORDS if key in word), None)
-        return by_key[layer, head, word].sum() if word else totals[layer, head]
-
-    told = [re.search(r"layer (\d+), head (\d+)", text) for text in causes.all_text_contents()]
-    heads = [tuple(map(int, match.groups())) for match in told if match]
-    ranked = sorted(
-        ((layer, head) for layer in range(len(totals)) for head in range(len(totals[0]))),
-        key=lambda at: -of_word(*at),
-    )
-    assert heads == ranked[: len(heads)]
-    layer, head = heads[-1]
-    causes.filter(has_text=f"layer {layer}, head {head}").click()
-    reader.wait_until_drawn()
-    assert reader.lit == [f"head decoder {layer} {head}"]
-    assert reader.chosen_head == f"Layer {layer}, head {head}"
-    expect(reader.view.locator(".plot-mark.is-picked")).to_be_visible()
+def test_an_opened_head_says_what_it_reads_and_what_happens_without_it(reader, ask):
+    reader.open(text=KEYS, layer=3, head=5)
+    said = reader.page.locator("#says")
+    expect(said).to_contain_text("Layer 3, head 5 reads")
+    off = {"kind": "heads_off", "heads": [5], "layer": 3, "where": "decoder"}
+    (first, before), after = next(iter(likeliest(ask).items())), likeliest(ask, edits=[off])
+    told = plain(said.text_content())
+    assert f"it changes little: “{first}” keeps" in told
+    assert before == pytest.approx(after[first], rel=0.05)
+    percent = re.search(r"keeps ([\d.]+)\s%", told)[1]
+    assert float(percent) == pytest.approx(after[first], abs=0.6)
 
 
-def test_a_head_pressed_on_the_map_is_off_at_once_until_it_is_pressed_again(visit, ask):
+def test_a_head_switched_off_moves_the_row_as_the_api_answers_and_the_link_keeps_it(visit, ask):
     reader = visit()
     reader.open()
     head = reader.page.locator('#map [data-part="head decoder 3 3"]')
+    switch = reader.page.locator("#switch")
+    switch.wait_for()
+    expect(switch).to_have_text("Head 3.3")
     row, before = next_words(reader), chosen_number(reader)
-    head.click()
+    switch.click()
     wait_until_moved(reader, before)
     off = {"kind": "heads_off", "heads": [3], "layer": 3, "where": "decoder"}
     computed = likeliest(ask, edits=[off])
@@ -273,7 +268,7 @@ def test_a_head_pressed_on_the_map_is_off_at_once_until_it_is_pressed_again(visi
     wait_until_moved(reader, before)
     assert next_words(reader) == moved, "the link restores it"
     expect(head).to_have_class(re.compile("is-off"))
-    head.focus()
+    switch.focus()
     reader.page.keyboard.press("Enter")
     expect(reader.page.locator(NUMBER)).to_have_text(before)
     assert next_words(reader) == row
@@ -302,7 +297,7 @@ def test_a_weight_set_by_hand_moves_the_row_with_the_rest_scaled_or_left(reader,
     reader.view.get_by_role("checkbox", name=re.compile("rest of the row")).check()
     wait_until_moved(reader, scaled)
     agree(next_words(reader), computed(1))
-    reader.page.locator("#causes").get_by_role("button").click()
+    reader.page.locator("#says-act").get_by_role("button", name="Put it back").click()
     expect(reader.page.locator(NUMBER)).to_have_text(before)
 
 
@@ -310,9 +305,9 @@ def test_a_weight_set_by_hand_moves_the_row_with_the_rest_scaled_or_left(reader,
 def test_the_first_screen_has_few_controls_and_no_small_text(visit, width, height):
     reader = visit(width=width, height=height)
     reader.open()
-    reader.page.locator(".next-cause").first.wait_for(state="attached")
+    reader.page.locator("#switch").wait_for()
     controls = reader.page.evaluate(CONTROLS)
-    assert len(controls) <= 60, controls
+    assert len(controls) <= 64, controls  # six of them the heads of the layer
     assert reader.page.evaluate(SMALL_TEXTS) == []
 
 

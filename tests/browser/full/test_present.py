@@ -26,6 +26,12 @@ SIZES = """() => {
 }"""
 
 
+MIDDLE = """(arc) => {
+  const { left, width } = arc.getBoundingClientRect();
+  return left + width / 2;
+}"""
+
+
 def open_queue(reader):
     reader.press_in_menu("Present")
     return reader.page.locator("dialog.queue")
@@ -104,6 +110,35 @@ def test_what_is_covered_is_revealed_by_a_key_and_all_type_is_large(visit, width
     page.keyboard.press("Escape")
     page.locator(".present-bar").wait_for(state="detached")
     assert "is-presenting" not in page.locator("html").get_attribute("class")
+
+
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (1024, 768)])
+def test_the_scene_and_the_drawing_share_the_screen_and_the_switch_works(visit, width, height):
+    reader = visit(width=width, height=height)
+    reader.open(layer=3, head=3)
+    page = reader.page
+    page.locator("#switch").wait_for()
+    add_view(reader)
+    open_queue(reader).get_by_role("button", name="Start", exact=True).click()
+    page.wait_for_function(  # drawn again, for what is left
+        """() => document.querySelector('.view:not([hidden]) .plot').getBoundingClientRect().bottom
+          <= document.querySelector('.present-bar').getBoundingClientRect().top"""
+    )
+    plot = reader.view.locator(".plot").bounding_box()
+    text, bar = page.locator("#text").bounding_box(), page.locator(".present-bar").bounding_box()
+    assert plot["height"] > height / 2
+    for part in ("#says", "#says-more", "#switch", "#next"):
+        box = page.locator(part).bounding_box()
+        assert box["y"] >= text["y"] + text["height"]
+        assert box["y"] + box["height"] <= bar["y"]
+        assert box["x"] + box["width"] <= plot["x"]
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    middle = page.locator("#arcs path").evaluate(MIDDLE)
+    ends = [piece.bounding_box() for piece in page.locator("#hero-words .is-read").all()]
+    word = page.locator("#hero-words .piece").last.bounding_box()
+    assert ends[-1]["x"] < middle < word["x"], "the arc stands over the words that it links"
+    page.locator("#switch").click()
+    expect(page.locator("#says")).to_contain_text("Without")
 
 
 def saved_figure(dialog, kind, folder):

@@ -36,7 +36,7 @@ def press(reader, name, within=None):
 
 def test_a_student_finds_out_why_the_model_expects_the_word(arrive):
     student = arrive()
-    expect(student.page.locator("#insight")).to_be_visible()
+    expect(student.page.locator("#says")).to_be_visible()
     student.page.locator('#map [data-part="logits"]').click()
     student.wait_until_drawn()
     press(student, "Why this word")

@@ -111,6 +111,11 @@ test('an edited pass is asked for once the rival is known, and compared with the
 test('one rival holds: the chosen one, or that of the reasons', () => {
   equal(rivalOf({ ...FRAME, against: 3 }), 3);
   equal(rivalOf({ ...FRAME, token: 3, against: 3, answers: why({}) }), 9);
+  equal(
+    rivalOf({ ...FRAME, isSaved: true, answers: why({}) }),
+    null,
+    'a saved page holds no other',
+  );
   equal(rivalOf(FRAME), null);
 });
 
