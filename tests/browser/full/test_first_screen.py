@@ -307,7 +307,7 @@ def test_the_first_screen_has_few_controls_and_no_small_text(visit, width, heigh
     reader.open()
     reader.page.locator("#switch").wait_for()
     controls = reader.page.evaluate(CONTROLS)
-    assert len(controls) <= 64, controls  # six of them the heads of the layer
+    assert len(controls) <= 66, controls  # six of them the heads of the layer
     assert reader.page.evaluate(SMALL_TEXTS) == []
 
 

@@ -39,7 +39,9 @@ def test_turning_the_phone_turns_the_experts_and_keeps_the_token(phone):
     phone.view.locator(".xtick text", has_text="animal").first.wait_for()
     assert labels(phone, "x")[: len(phone.chips)] == [chip.strip("·") for chip in phone.chips]
     assert phone.readout.startswith("“did” goes through expert")
-    phone.page.mouse.wheel(0, 500)
+    phone.view.locator(".plot").first.evaluate(
+        "(plot) => scrollBy(0, plot.getBoundingClientRect().top)"
+    )
     for covering in ("#sentence", "#map"):
         expect(phone.page.locator(covering)).not_to_be_in_viewport()
 

@@ -1,6 +1,7 @@
 """The view Alignment: words of two sentences with lines between them, and an own translation."""
 
 import pytest
+from playwright.sync_api import expect
 
 TEXT = "the cat sat on the mat"
 OWN = "le chat dort"
@@ -87,7 +88,7 @@ def test_ones_own_translation_stays_when_the_sentence_changes_and_the_page_says_
     shown.write("the mat")
     with shown.reading_again():
         shown.page.fill("#target", "le tapis")
-    assert note.text_content() == "", "it is written for this sentence"
+    expect(note).to_have_text("")  # it is written for this sentence
     shown.write("a mat")
     with shown.reading_again():
         shown.page.get_by_role("button", name="Back to the model’s", exact=True).click()

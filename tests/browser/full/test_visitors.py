@@ -95,8 +95,12 @@ def test_somebody_with_a_screen_reader_walks_to_a_head_and_a_weight(arrive):
     assert "head" in listener.page.locator(":focus").get_attribute("aria-label")
     keyboard.press("Enter")
     listener.wait_until_drawn()
+    assert "layer=" in listener.fragment, "the head is open"
+    listener.page.locator("#switch").focus()
+    keyboard.press("Space")
     announcer = listener.page.locator("#announcer")
-    expect(announcer).to_contain_text("→")  # the next word without this head
+    expect(announcer).to_contain_text("Without layer")  # and what the model writes then
+    keyboard.press("Space")
     keyboard.press("l")
     listener.wait_until_drawn()
     assert "head" in listener.announced
