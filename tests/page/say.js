@@ -17,6 +17,10 @@ import {
   predictingSide,
   tokensOf,
 } from '../../static/js/trace/attention.js';
+import { INITIAL } from '../../static/js/state/state.js';
+import { partId } from '../../static/js/rules/prediction.js';
+import { sceneOf } from '../../static/js/rules/scene.js';
+import { lookAt, pageAsks } from '../../static/js/ui/looking.js';
 import { MAP, readParts } from '../../static/js/ui/model_map/parts.js';
 import { VIEWS } from '../../static/js/views/registry.js';
 
@@ -59,6 +63,38 @@ function* ofViews(trace) {
     yield { kind: 'experts', layer, said: writeFinding(trace, 'experts', { query: null, layer }) };
 }
 
+/** The scene: the page's own finding, those on two opened heads, and each with the part taken away. */
+async function ofScene(trace, fetchMore) {
+  const look = lookAt(trace, { ...INITIAL, layer: 0, head: 0 }, 'model');
+  const { next_why: why } = pageAsks(trace, look);
+  if (!why) return [];
+  const answers = { next_why: { trace: await fetchMore(why) } };
+  const reasons = answers.next_why.trace.analyses.reasons;
+  const { position } = look;
+  const told = (state, isChosen, isSaved) =>
+    sceneOf(trace, { ...look.state, answers, ...state }, { position, isChosen, isSaved, edit: '' });
+  const about = { position, ids: [reasons.token.id, reasons.against.id] };
+  const scenes = [{ scene: told({}, false, false), saved: told({}, false, true) }];
+  for (const reason of reasons.reasons.filter(({ head }) => head !== null).slice(0, 2)) {
+    const [, where] = partId(reason).split(' ');
+    const opened = { where, layer: reason.layer, head: reason.head };
+    scenes.push({ scene: told(opened, true, false), saved: told(opened, true, true) });
+  }
+  const said = [];
+  for (const { scene, saved } of scenes) {
+    const off = scene.part?.id ?? '';
+    said.push({ kind: 'scene', ...about, off, said: scene.finding });
+    said.push({ kind: 'outcome', ...about, off, said: saved.more });
+    if (!off) continue;
+    const state = { ...look.state, off };
+    const { next_edited: edited } = pageAsks(trace, { ...look, state }, answers);
+    const all = { ...answers, next_edited: { trace: await fetchMore(edited) } };
+    const { finding, more } = told({ off, answers: all }, false, false);
+    said.push({ kind: 'without', ...about, off, said: `${finding} ${more}` });
+  }
+  return said;
+}
+
 const catalogue = await fetchModels(signal);
 for await (const line of createInterface({ input: process.stdin })) {
   const { model, text, every = 1 } = JSON.parse(line);
@@ -69,6 +105,12 @@ for await (const line of createInterface({ input: process.stdin })) {
     process.stdout.write(`${JSON.stringify({ model, text, problem: trace.problem.message })}\n`);
     continue;
   }
-  const said = [...ofHeads(trace, every), ...ofViews(trace)].filter(({ said }) => said !== '');
+  const fetchMore = (ask) =>
+    fetchAnswer(catalogue, { ...ask, model, text, target: trace.target ?? undefined }, signal);
+  const said = [
+    ...ofHeads(trace, every),
+    ...ofViews(trace),
+    ...(await ofScene(trace, fetchMore)),
+  ].filter(({ said }) => said !== '');
   process.stdout.write(`${JSON.stringify({ model, text, id: trace.id, said })}\n`);
 }

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import yaml
 from headlight import Client
 from headlight.settings import Settings
 from tests.app.conftest import serve
+from tests.page.scene_truth import SceneJudge
 from tests.page.truth import FalseSentence, Judge
 
 HERE = Path(__file__).parent
@@ -44,6 +46,7 @@ UNSEEN = [
     for line in (ROOT / "lab" / "evaluation" / "gold" / f"{author}.txt").read_text().splitlines()
     if 20 < len(line) < 240
 ][:500]
+SCENE = ("scene", "outcome", "without")
 CAPTURE = ["*.weights", "*.expert_indices"]
 
 
@@ -92,10 +95,14 @@ def judged(url, model, texts, every=1):
                 continue
             trace = client.trace(answer["text"], model=model, capture=capture, analyses=analyses)
             judge = Judge(trace, profile, front_matter(model))
+            judge.card_of_model, judge.n_layers = card, card.n_layers
+            judge.stack = "encoder" if card.kind == "encoder" else "decoder"
+            ask = partial(client.trace, answer["text"], model=model, target=trace.target)
+            scene = SceneJudge(ask, judge)
             for said in answer["said"]:
                 counts[said["kind"]] += 1
                 try:
-                    judge.check(said)
+                    (scene if said["kind"] in SCENE else judge).check(said)
                 except FalseSentence as error:
                     wrong.append((error.args[0], said, answer["text"]))
     return counts, wrong

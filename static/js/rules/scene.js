@@ -9,7 +9,7 @@ import { findPlaces, isFilling, looksUpWritten } from '../trace/attention.js';
 import { nameToken, nameWord, readSide } from '../trace/word_names.js';
 import { highestIn, matrixAt, rowOf } from '../trace/trace.js';
 import { capitalised } from '../words/lists.js';
-import { chance } from '../words/numbers.js';
+import { chance, percent } from '../words/numbers.js';
 import { nextWords, partId, partOff, reasonsIn } from './prediction.js';
 
 /**
@@ -350,4 +350,7 @@ const quoted = (text) => inQuotes(guessInWords(text));
 
 /** Round down, so that the bound stays true. @param {number} probability */
 const atLeast = (probability) =>
-  probability >= 0.01 ? `${Math.floor(probability * 100)} %` : chance(probability);
+  percent(
+    probability < 0.1 ? Math.floor(probability * 1000) / 1000 : Math.floor(probability * 100) / 100,
+    probability < 0.1 ? 1 : 0,
+  );
