@@ -30,13 +30,7 @@ const MOST = { parts: 10, groups: 4 };
 /** The shares of a weight that are lost where a part is a reason, and where it changes little. */
 const LOST = { much: 0.5, little: 0.05 };
 
-/**
- * @param {Trace} trace
- * @param {Cell} cell
- * @param {Answer} answer
- * @param {SideOf} side
- * @returns {Row[]} the strongest first, then the folded ones
- */
+/** @param {Trace} trace @param {Cell} cell @param {Answer} answer @param {SideOf} side @returns {Row[]} the strongest first, then the folded ones */
 export function rowsOf(trace, { path }, answer, side) {
   const { data } = answer[`${side}_side`];
   const parts = answer[`${side}_parts`];
@@ -83,7 +77,7 @@ function namesOf(trace, path, parts) {
   if (parts.length > 1) {
     const [first, last] = [Math.min(...layers), Math.max(...layers)];
     const where = first === last ? `layer ${first}` : `layers ${first}–${last}`;
-    return { label: `${parts.length} more, ${where}`, name: `other parts of ${where}`, part: null };
+    return { label: `${where}, ${parts.length} more`, name: `other parts of ${where}`, part: null };
   }
   if (layer === null) return { label, name: NAMES[kind] ?? `the ${label} itself`, part };
   const place = placeOf(path, part);
@@ -108,12 +102,7 @@ export function strongestOf(rows) {
   return best && best.value > 0 ? best : null;
 }
 
-/**
- * Return the weight of the key in a pass, and where its row has most.
- * @param {Answered|undefined} answer
- * @param {Cell} cell
- * @returns {{weight: number, most: number}|null} null: the pass is not there
- */
+/** @param {Answered|undefined} answer @param {Cell} cell @returns {{weight: number, most: number}|null} of the key, and where its row has most; null: the pass is not there */
 export function weightIn(answer, { path, query, key }) {
   const weights = answer?.trace?.tensors[`${path}.weights`];
   if (!weights) return null;
@@ -124,10 +113,7 @@ export function weightIn(answer, { path, query, key }) {
 /**
  * Return the sentences above the drawings. A part is called the reason only where the weight falls
  * without it.
- * @param {Trace} trace
- * @param {ViewState} state
- * @param {Subject} subject
- * @returns {string[]}
+ * @param {Trace} trace @param {ViewState} state @param {Subject} subject @returns {string[]}
  */
 export function saidOf(trace, state, subject) {
   const { cell, answer, before, cut } = subject;
