@@ -24,8 +24,7 @@ const SIZES = [
 const MOST_LINES = 3;
 /** Weight from which an arc says its share. */
 const SAID = 0.1;
-/** Pixels of the label over an arc, which rises to three quarters of its height. */
-const LABEL = 20;
+const LABEL = 20; // pixels above an arc, which rises to three quarters of its height
 const SVG = 'http://www.w3.org/2000/svg';
 
 /** @typedef {{text: string, chance: string}} Slot the next word, and its probability */
