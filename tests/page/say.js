@@ -96,8 +96,12 @@ async function ofScene(trace, fetchMore) {
 }
 
 const catalogue = await fetchModels(signal);
+/** Texts for each that has a scene, which takes ten passes, where a part of the sentences is said. */
+const SCENES = 8;
+let read = -1;
 for await (const line of createInterface({ input: process.stdin })) {
   const { model, text, every = 1 } = JSON.parse(line);
+  read += 1;
   const card = catalogue.models.find(({ id }) => id === model);
   const wanted = { ...request([...VIEWS, MAP], card), model, text };
   const trace = await fetchAnswer(catalogue, wanted, signal).catch((problem) => ({ problem }));
@@ -110,7 +114,7 @@ for await (const line of createInterface({ input: process.stdin })) {
   const said = [
     ...ofHeads(trace, every),
     ...ofViews(trace),
-    ...(await ofScene(trace, fetchMore)),
+    ...(read % (every > 1 ? SCENES : 1) === 0 ? await ofScene(trace, fetchMore) : []),
   ].filter(({ said }) => said !== '');
   process.stdout.write(`${JSON.stringify({ model, text, id: trace.id, said })}\n`);
 }
