@@ -92,8 +92,9 @@ def test_one_request_too_many_is_rejected(strict, problem):
         assert strict.get("/api/v1/limits").status_code == 200
     answer = strict.post("/api/v1/trace", json={"text": "a"})
     assert problem(answer, 429, "too-many-requests")["limit"] == 3
-    assert answer.headers["retry-after"] == "20"
-    assert answer.headers["ratelimit"] == '"client";r=0;t=20'
+    wait = answer.headers["retry-after"]
+    assert wait in ("19", "20"), "a second may pass on a busy machine"
+    assert answer.headers["ratelimit"] == f'"client";r=0;t={wait}'
 
 
 def test_metrics_have_their_own_quota(strict, problem):

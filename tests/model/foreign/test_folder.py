@@ -132,7 +132,7 @@ SPOILED = {
     "no tokenizer": (lambda it: (it / "tokenizer.json").unlink(), "tokenizer.json"),
     "a classifier": (
         lambda it: change_config(it, architectures=["GPT2ForSequenceClassification"]),
-        "not a language model.* lacks the output layer .* save the model as …ForCausalLM",
+        "not a language model.* lacks the output layer .* save the model as GPT2LMHeadModel",
     ),
     "a link that leaves the folder": (
         lambda it: ((it / SINGLE).unlink(), (it / SINGLE).symlink_to("/etc/hostname")),
