@@ -193,6 +193,7 @@ export function keep(name, value) {
 export function palette(theme = currentTheme()) {
   const probe = document.createElement('span');
   probe.style.colorScheme = theme;
+  probe.style.setProperty('forced-color-adjust', 'none'); // else every colour is that of text
   document.body.append(probe);
   /** @param {string} name */
   const colour = (name) => {

@@ -167,7 +167,10 @@ export class Hero {
   /** @param {Side} side @param {number} index @returns {HTMLElement|null} */
   #spot(side, index) {
     const host = side === 'target' ? this.translated : this.words;
-    return host.querySelector(`[data-token="${index}"]`);
+    const tokens = this.#trace ? tokensOf(this.#trace, side) : [];
+    let at = index; // bytes of one character stand where its first ones do
+    while (tokens[at]?.part && tokens[at].start === tokens[at - 1]?.start) at -= 1;
+    return host.querySelector(`[data-token="${at}"]`);
   }
 
   /** Return the pieces of the word of a token. @param {Spot} spot */
