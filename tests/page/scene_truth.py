@@ -77,7 +77,8 @@ class SceneJudge:
         layer, head = int(match[2]), int(match[3])
         hold(off.split()[2:] == [str(layer), str(head)], "another head is offered")
         after = self._pass(said, off)[0][0]
-        self._reads(said, words, off)
+        if " needs " not in words or "takes from" in words:
+            self._reads(said, words, off)
         if words.startswith("To "):
             hold(after <= (1 - LOST) * own[0] + 1e-4, f"without it the word keeps {after:.3f}")
             self._effect(said, words, off)

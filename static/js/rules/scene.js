@@ -169,9 +169,9 @@ function decisiveScene(trace, reasons, decisive) {
   const choosing = isFilling(trace) ? `To put ${word} here` : `To ${verb} ${word}`;
   const effect = effectOf(reasons, decisive);
   const finding =
-    read === null
+    read === null || (effect === '' && !read.isMost)
       ? `${choosing}, the model needs ${head}${effect && `: it ${effect}`}.`
-      : read.isMost || effect === ''
+      : read.isMost
         ? `${choosing}, the model looks ${isBack && read.isBefore ? 'back ' : ''}at ${read.name}: ${head} reads ${read.isItself ? 'it there' : 'it'} with ${read.share} of its weight${effect && `${effect.includes(' and ') ? ',' : ' and'} ${effect}`}.`
         : `${choosing}, the model needs ${head}: it ${effect}, most of all by what it takes from ${read.name} (${read.share} of its weight).`;
   return { finding, ...invitation(decisive, 'that head') };

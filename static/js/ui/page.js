@@ -37,6 +37,7 @@ export function createPageStatus(byId, { onRetry, onOffer, onCancel }) {
   function show(part, words) {
     results.hidden = part !== results;
     nothing.hidden = part !== nothing;
+    if (part === nothing) byId('finding').hidden = true;
     sayRead(words, part === results);
   }
 
