@@ -55,7 +55,7 @@ MAX_FILES = 4
 FILE_SECONDS = 10.0
 
 MAX_COMPUTATIONS = 64
-"""What takes a moment, is no pass and is on one thread: tokens, tiles, encodings, saved pages."""
+"""Short work that is no pass, on one thread: tokens, tiles, encodings, saved pages."""
 
 logger = logging.getLogger(__name__)
 

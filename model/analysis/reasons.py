@@ -1,8 +1,8 @@
 """Reasons of a prediction: the parts that write to it, each taken away in a pass of its own.
 
-What a head or a network adds to a logit is exact (`logit_attribution`), but it is no cause: another
-part may stand in for it. So each part that could matter is set to zero at every position, and the
-prediction is read again. Zero ablation of single heads: Michel et al. 2019,
+The share of a head or a network in a logit is exact (`logit_attribution`), but it is no cause:
+another part may stand in for it. So each part that could matter is set to zero at every position,
+and the prediction is read again. Zero ablation of single heads: Michel et al. 2019,
 https://arxiv.org/abs/1905.10650; parts that stand in: McGrath et al. 2023,
 https://arxiv.org/abs/2307.15771.
 
@@ -51,8 +51,8 @@ LEAST_LIKELY = 0.01
 LEAST_LOST = 0.05
 """The share of its probability that the token loses at least without the head that decides."""
 DIRECT = 0.25
-"""What the head that decides must add itself, as a share of the most that a head adds: another may
-matter by what later heads read of it, and what it reads here does not tell why."""
+"""The least that the deciding head adds itself, as a share of the most that a head adds. One that
+adds less may matter only by what later heads read of it, so what it reads here is no reason."""
 
 _LEAST = 1e-12
 

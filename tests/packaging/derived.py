@@ -108,7 +108,7 @@ OF_PAGE += ("AtlasAnswer", "AtlasHeadAnswer", "AtlasSearchAnswer", "AtlasMatches
 OF_PAGE += ("LinkAnswer", "GenerateRequest", "CandidateAnswer", "TokenWritten", "Ended")
 OF_PAGE += ("ExperimentAnswer", "TensorAnswer")
 HIDDEN = (Chapter, ChaptersAnswer, Outcome)
-"""What the page asks for and the API's document leaves out."""
+"""Requests of the page that the document of the API leaves out."""
 
 
 def page_types(document: dict[str, Any]) -> str:

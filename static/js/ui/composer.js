@@ -16,9 +16,6 @@ import { button, element, partOf } from './dom.js';
  * @import { Token, Trace } from '../trace/trace.js' */
 
 const PAUSE = 250;
-/** Characters up to which the box shows the whole text: two lines, or one of a phone. */
-const SHOWN_WHOLE = { wide: 180, narrow: 36 };
-const NARROW = '(max-width: 40rem)';
 
 const STALE =
   'The sentence has changed since you wrote this translation; the model still reads yours.';
@@ -195,7 +192,7 @@ function createExamples(host, onExample) {
 }
 
 /**
- * Fold a text that is long, and mark what of it does not fit the model, on a layer below the box.
+ * Mark what of a text does not fit the model, on a layer below the box.
  * @param {HTMLTextAreaElement} box
  * @param {HTMLElement} surplus
  */
@@ -205,8 +202,6 @@ function createSize(box, surplus) {
   const refit = () => {
     surplus.hidden = true;
     box.classList.remove('is-marked');
-    const most = SHOWN_WHOLE[matchMedia(NARROW).matches ? 'narrow' : 'wide'];
-    box.classList.toggle('is-long', box.value.length > most);
   };
   box.addEventListener('input', refit);
   box.addEventListener('scroll', () => {

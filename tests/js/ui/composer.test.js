@@ -6,7 +6,6 @@ import { test } from 'node:test';
 import {
   all,
   find,
-  match as matchMedia,
   press,
   recorder,
   send,
@@ -170,21 +169,6 @@ test('the box shows the text, unless one is being typed', (context) => {
   byId('text').scrollTop = 9;
   show({ text: 'other' });
   assert.equal(byId('text').scrollTop, 9);
-});
-
-test('a long text is folded, on a phone a shorter one', () => {
-  compose();
-  const isLong = () => byId('text').classList.contains('is-long');
-  const folds = (length) => {
-    show({ text: 'a'.repeat(length) });
-    return isLong();
-  };
-  assert.deepEqual([folds(180), folds(181)], [false, true]);
-  matchMedia('(max-width: 40rem)', true);
-  assert.deepEqual([folds(36), folds(37)], [false, true]);
-  matchMedia('(max-width: 40rem)', false);
-  type(byId('text'), 'short');
-  assert.equal(isLong(), false);
 });
 
 test('an own translation is shown, told to be stale, and given back', () => {

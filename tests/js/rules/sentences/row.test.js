@@ -4,7 +4,7 @@ import { explainRow } from '../../../../static/js/rules/sentences/row.js';
 import { plain, tensor } from '../../sample.js';
 import { KING, traceOf } from '../made_trace.js';
 
-/** What is said of a row, without the name of the head. */
+/** The sentence on a row, without the name of the head. */
 const said = (trace, head, query) =>
   plain(explainRow(trace, { where: '', layer: 0, head }, query)).replace(
     /layer \d+, head \d+/,
