@@ -16,7 +16,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from headlight.analyses.differences import LogitDifferenceRequest, Patching
 from headlight.analyses.predictions import PredictionsRequest
 from headlight.analyses.registry import ANALYSES
 from headlight.client.decode import Trace, read_trace
+from headlight.joined_scripts import AWAITED, joined
 from headlight.model import trace as model_trace
 from headlight.model.analysis import head_labels
 from headlight.model.positions import (
@@ -46,7 +47,7 @@ from headlight.schemas.traces import TraceRequest
 from headlight.serialization.formats import ResponseFormat
 from headlight.serialization.trace import Answer, Arrays, encode
 from headlight.settings import HOME, Settings
-from headlight.static_files import THEME_SCRIPT, logo, modules_of, resolved
+from headlight.static_files import THEME_SCRIPT, logo
 
 Members = dict[str, Any]
 
@@ -75,12 +76,6 @@ MOST_POSITIONS = 64
 """Of a longer text, only the last prediction is explained."""
 
 # Markup below is only a file of ours, JSON without a `<`, or base64.
-_IMPORT = re.compile(
-    r"""(?:^(?:import|export)(?:\b[^;'"=(]*\bfrom)? |\bawait import\()['"](\.[^'"]+)['"]""",
-    re.MULTILINE,
-)
-# Prettier puts each of these comments on its own line.
-_COMMENT = re.compile(r"^[ ]*/\*\*(?:(?!\*/).)*\*/\n", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -339,9 +334,9 @@ def _code() -> Markup:
     return _packed(code())
 
 
-def code(entries: tuple[str, ...] = (ENTRY,), imports: re.Pattern[str] = _IMPORT) -> bytes:
-    """Return Plotly and the modules, of `modules`, as JSON."""
-    content = {"plotly": plotly_code(), "modules": modules(entries, imports)}
+def code(entries: tuple[str, ...] = (ENTRY,), follow: re.Pattern[str] = AWAITED) -> bytes:
+    """Return Plotly and the joined modules, as JSON; `follow`: as `joined` has it."""
+    content = {"plotly": plotly_code(), "joined": joined(entries, follow)}
     return json.dumps(content, ensure_ascii=False).encode()
 
 
@@ -349,28 +344,6 @@ def _packed(content: bytes) -> Markup:
     """Compress bytes by gzip and encode them in base64."""
     packed = gzip.compress(content, compresslevel=9, mtime=0)
     return Markup(base64.b64encode(packed).decode())  # nosec B704
-
-
-@cache
-def modules(
-    entries: tuple[str, ...] = (ENTRY,), imports: re.Pattern[str] = _IMPORT
-) -> dict[str, str]:
-    """Return the text of every module that the entries need, by its path in `static/js`.
-
-    Group 1 of `imports` is the relative address of an imported module.
-
-    Imports are rewritten to these paths, because a module without an address has no relative ones.
-    Comments are left out: they are a quarter of the code.
-    """
-    texts = modules_of(entries, imports)
-    return {
-        name: imports.sub(partial(_by_path, name), _COMMENT.sub("", text))
-        for name, text in texts.items()
-    }
-
-
-def _by_path(importer: str, match: re.Match[str]) -> str:
-    return match[0].replace(match[1], resolved(match[1], importer))
 
 
 def style(name: str) -> Markup:

@@ -1,14 +1,12 @@
 """Files for the browser: ours, Plotly's and Swagger UI's, all from installed packages.
 
 A folder is served under a hash of its content, so a browser keeps each file for good and never
-mixes two versions; modules import each other by relative names, under the same hash.
+mixes two versions. The modules of a page are one script: `main/main.js` has what its first
+drawing needs, `main/ui/share.js` what that module needs besides.
 """
 
 import base64
 import hashlib
-import posixpath
-import re
-from collections.abc import Iterable
 from functools import lru_cache
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -22,13 +20,20 @@ from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse
 from starlette.types import Scope
 
+from headlight import joined_scripts
+from headlight.joined_scripts import SCRIPTS, joined, modules_of
 from headlight.serialization.accept import negotiate_coding
 from headlight.serialization.compression import SMALL, Coding, compressed
 from headlight.settings import HOME
 
 STATIC = HOME / "static"
-SCRIPTS = STATIC / "js"
 IMMUTABLE = "public, max-age=31536000, immutable"
+
+PAGES = {
+    "main": ("main.js", "views/attention/attention.js", "ui/heads_block.js"),
+    "experiments": ("experiments.js", "plot/curves.js"),
+}
+"""The modules that a page begins with, its own first."""
 
 FILE_CODINGS: tuple[Coding, ...] = ("br", "zstd", "gzip")
 """Ordered by how small they make what is compressed once."""
@@ -48,28 +53,8 @@ def package_dir(name: str) -> Path:
     return Path(spec.submodule_search_locations[0])
 
 
-def modules_of(entries: Iterable[str], imports: re.Pattern[str]) -> dict[str, str]:
-    """Return the text of these modules and of all that they import, by path.
-
-    Group 1 of `imports` is the relative address of an imported module.
-    """
-    texts: dict[str, str] = {}
-    open_names = list(entries)
-    while open_names:
-        name = open_names.pop()
-        if name not in texts:
-            texts[name] = (SCRIPTS / name).read_text()
-            open_names += [resolved(path, name) for path in imports.findall(texts[name])]
-    return texts
-
-
-def resolved(address: str, importer: str) -> str:
-    """Resolve a relative import: `../words/text.js` in `plot/figure.js` is `words/text.js`."""
-    return posixpath.normpath(posixpath.join(posixpath.dirname(importer), address))
-
-
 def _content_hash() -> str:
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(Path(joined_scripts.__file__).read_bytes())
     for path in sorted(STATIC.rglob("*")):
         if path.is_file():
             digest.update(path.relative_to(STATIC).as_posix().encode() + path.read_bytes())
@@ -91,19 +76,18 @@ class HashedFiles(StaticFiles):
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         """Return the file in the content coding that the browser prefers."""
-        try:
-            response = await super().get_response(path, scope)
-        except (OSError, ValueError) as error:  # a name that no file can have
-            raise HTTPException(404) from error
-        if isinstance(response, FileResponse) and _is_compressible(response.media_type or ""):
-            file, media_type = Path(response.path), response.media_type
-            size = response.stat_result.st_size if response.stat_result else 0
-            coding = negotiate_coding(Headers(scope=scope), size, FILE_CODINGS)
-            content = await to_thread.run_sync(_compressed_file, file, coding)
-            response = Response(content, media_type=media_type)
-            response.headers["Vary"] = "Accept-Encoding"
-            if coding != "identity":
-                response.headers["Content-Encoding"] = coding
+        headers = Headers(scope=scope)
+        if scope["method"] in ("GET", "HEAD") and path in _scripts():
+            response = await to_thread.run_sync(_packed, path, "text/javascript", headers)
+        else:
+            try:
+                response = await super().get_response(path, scope)
+            except (OSError, ValueError) as error:  # a name that no file can have
+                raise HTTPException(404) from error
+            if isinstance(response, FileResponse) and _is_compressible(response.media_type or ""):
+                response = await to_thread.run_sync(
+                    _packed, Path(response.path), response.media_type, headers
+                )
         response.headers["Cache-Control"] = IMMUTABLE
         return response
 
@@ -112,9 +96,38 @@ def _is_compressible(media_type: str) -> bool:
     return media_type.startswith("text/") or media_type in _COMPRESSIBLE
 
 
+def _packed(file: Path | str, media_type: str | None, headers: Headers) -> Response:
+    """Return a file, or a script of `_scripts`, in the content coding that the browser prefers."""
+    size = file.stat().st_size if isinstance(file, Path) else len(script(file))
+    coding = negotiate_coding(headers, size, FILE_CODINGS)
+    response = Response(_compressed_file(file, coding), media_type=media_type)
+    response.headers["Vary"] = "Accept-Encoding"
+    if coding != "identity":
+        response.headers["Content-Encoding"] = coding
+    return response
+
+
 @lru_cache(maxsize=512)  # there are some 130 files, of 2 MB in one coding
-def _compressed_file(path: Path, coding: Coding) -> bytes:
-    return b"".join(compressed([path.read_bytes()], coding, SMALL))
+def _compressed_file(file: Path | str, coding: Coding) -> bytes:
+    content = file.read_bytes() if isinstance(file, Path) else script(file).encode()
+    return b"".join(compressed([content], coding, SMALL))
+
+
+@lru_cache(1)
+def _scripts() -> frozenset[str]:
+    """Return the names of the joined scripts: one for each module on each page."""
+    modules = [path.relative_to(SCRIPTS).as_posix() for path in SCRIPTS.rglob("*.js")]
+    return frozenset(f"{page}/{module}" for page in PAGES for module in modules)
+
+
+@lru_cache(maxsize=512)
+def script(name: str) -> str:
+    """Return one of `_scripts`: that of a page runs it, another brings what the page's lacks."""
+    page, _, module = name.partition("/")
+    first = PAGES[page]
+    if module == first[0]:
+        return f"{joined(first)}await $need('{module}');\n"
+    return joined([module], without=modules_of(first))
 
 
 @lru_cache(1)

@@ -4,10 +4,7 @@ The whole view is in the URL's fragment, so no log of this server holds a text; 
 a link asks the server to keep it (`headlight.serving.links`).
 """
 
-import re
-from collections.abc import Sequence
 from contextlib import ExitStack
-from functools import lru_cache
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -34,7 +31,6 @@ from headlight.static_files import (
     STATIC_URL,
     THEME_SCRIPT,
     logo,
-    modules_of,
 )
 
 router = APIRouter(route_class=JsonRoute, include_in_schema=False)
@@ -42,11 +38,6 @@ router = APIRouter(route_class=JsonRoute, include_in_schema=False)
 _templates = Jinja2Templates(HOME / "templates")
 _templates.env.globals["theme_first"] = Markup(THEME_SCRIPT)  # a file of ours  # nosec B704
 _REVALIDATE = {"Cache-Control": "no-cache"}
-
-# The modules of the first drawing, so that a browser need not find them one by one.
-_ENTRIES = ("main.js", "views/attention/attention.js", "ui/heads_block.js")
-_EXPERIMENTS = ("experiments.js", "plot/curves.js")
-_IMPORT = re.compile(r"""^(?:import|export)\b[^;'"(]*?['"](\.[^'"]+)['"]""", re.MULTILINE)
 
 _START = """
 // A link in the button that opens an operation would be a control inside another one; the groups
@@ -80,14 +71,12 @@ SwaggerUIBundle({
 """
 
 
-def _page(
-    request: Request, template: str, status: int = 200, modules: Sequence[str] = (), **context: Any
-) -> Response:
+def _page(request: Request, template: str, status: int = 200, **context: Any) -> Response:
     """Return a page whose addresses are relative to it."""
     root = root_of(request)
     urls = {"static_url": STATIC_URL, "plotly_url": PLOTLY_URL, "docs_url": DOCS_URL}
     context |= {name: root + url.removeprefix("/") for name, url in urls.items()}
-    context |= {"root": root, "modules": [f"{context['static_url']}/js/{name}" for name in modules]}
+    context["root"] = root
     return _templates.TemplateResponse(request, template, context, status, headers=_REVALIDATE)
 
 
@@ -98,7 +87,7 @@ async def page(request: Request) -> Response:
 
 
 def _application(request: Request, status: int = 200) -> Response:
-    return _page(request, "index.html", status, _modules(_ENTRIES), logo=logo())
+    return _page(request, "index.html", status, logo=logo())
 
 
 @router.get("/s/{link_id}")
@@ -115,8 +104,7 @@ async def shared(link_id: str, request: Request, services: ServicesDep) -> Respo
 async def experiments(request: Request, services: ServicesDep) -> Response:
     """Return the page of experiments."""
     services.experiments.prepare()
-    modules = _modules(_EXPERIMENTS)
-    return _page(request, "experiments.html", modules=modules, tabs=experiment_tabs(), code="./")
+    return _page(request, "experiments.html", tabs=experiment_tabs())
 
 
 @router.get("/models/{model}/card", responses=described(404, 503))
@@ -218,9 +206,3 @@ async def docs(request: Request) -> Response:
 async def start() -> Response:
     """Return the script that opens Swagger UI on its page."""
     return Response(_START, media_type="text/javascript")
-
-
-@lru_cache(maxsize=2)
-def _modules(entries: tuple[str, ...]) -> list[str]:
-    """Return the names of the entry modules and of all that they import."""
-    return sorted(modules_of(entries, _IMPORT))

@@ -11,7 +11,6 @@ import base64
 import gzip
 import hashlib
 import json
-import re
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from markupsafe import Markup
 from headlight import saved_page
 from headlight.chapters.chapter import Chapter
 from headlight.chapters.library import Library, read_file
+from headlight.joined_scripts import DYNAMIC, SCRIPTS
 from headlight.serving.experiments import experiment_tabs
 from headlight.settings import HOME, Settings
 from headlight.site.answers import Answers, Members, Reading, all_experiments
@@ -33,13 +33,9 @@ from headlight.site.documents import documents
 MARK = "headlight-site.json"
 """The file by which a folder is known to be a site, which another one may replace."""
 
-_SCRIPTS = HOME / "static" / "js"
-_IMPORTS = re.compile(
-    r"""(?:^(?:import|export)(?:\b[^;'"=(]*\bfrom)? |\bimport\()['"](\.[^'"]+)['"]""", re.MULTILINE
-)
 _EXPERIMENTS = tuple(
     f"views/experiments/{path.name}"
-    for path in sorted((_SCRIPTS / "views/experiments").glob("*.js"))
+    for path in sorted((SCRIPTS / "views/experiments").glob("*.js"))
 )
 
 
@@ -212,12 +208,12 @@ def _summary(chapter: Chapter) -> Members:
 
 
 def _write_pages(folder: Folder, index: str) -> None:
-    code = folder.keep("code", saved_page.code((saved_page.ENTRY, *_EXPERIMENTS), _IMPORTS))
+    code = folder.keep("code", saved_page.code((saved_page.ENTRY, *_EXPERIMENTS), DYNAMIC))
     files = {"packed": code, "index": index, "files": [code, index], "is_site": True}
     sentences = saved_page.document("index.html", ["page", "chapter"], **files)
     folder.write("index.html", sentences)
     styles = ["page", "experiments", "chapter"]
-    tabs = {"tabs": experiment_tabs(), "code": "", "is_saved": False}
+    tabs = {"tabs": experiment_tabs(), "is_saved": False}
     folder.write(
         "experiments.html", saved_page.document("experiments.html", styles, **files, **tabs)
     )
@@ -233,7 +229,7 @@ def _write_pages(folder: Folder, index: str) -> None:
         )
         folder.write(file, text)
     folder.write(MARK, json.dumps({"files": sorted(folder.names)}, indent=1) + "\n")
-    worker = (_SCRIPTS / "site_worker.js").read_text(encoding="utf-8")
+    worker = (SCRIPTS / "site_worker.js").read_text(encoding="utf-8")
     kept = json.dumps(["./", *sorted(folder.names)])
     version = hashlib.sha256("".join(_digests(folder)).encode()).hexdigest()[:12]
     folder.write(

@@ -53,8 +53,7 @@ WATCH = """
 IS_STILL = "lastPaint > 0 && performance.now() - lastPaint > 1500"
 # An answer of a cache has no size.
 N_REQUESTS = "1 + performance.getEntriesByType('resource').filter((r) => r.transferSize > 0).length"
-# The finding, links and chapters have modules; no drawing waits for the overview of heads.
-MOST_REQUESTS, MOST_REQUESTS_AGAIN = 60, 5
+MOST_REQUESTS, MOST_REQUESTS_AGAIN = 15, 5
 FIRST_PAINT = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
 
 
@@ -186,7 +185,7 @@ def until_drawn(page, key):
 # Two seconds of dragging a map of 32,768 tokens: the milliseconds between its frames.
 PAN = """async () => {
   const main = document.querySelector('script[type=module]').src;
-  const { createPanZoom } = await import(new URL('ui/pan_zoom.js', main));
+  const { createPanZoom } = await import(new URL('../js/ui/pan_zoom.js', main));
   const plot = document.body.appendChild(document.createElement('div'));
   plot.className = 'plot';
   plot.style.cssText = 'position: fixed; inset: 0 auto auto 0; width: 640px; height: 640px';

@@ -11,10 +11,8 @@ import pytest
 import headlight
 from headlight.client import read_trace
 from headlight.saved_page import (
-    ENTRY,
     OF_A_POSITION,
     Archive,
-    modules,
     render,
     whole_requests,
 )
@@ -169,13 +167,6 @@ def test_nothing_is_loaded_from_elsewhere(hostile):
 def test_the_edits_of_the_pass_are_shown(client):
     _, page = page_of(client, "the cat", edits=[{"kind": "no_scaling"}])
     assert "Changed in this pass: <code>[{&#34;kind&#34;: &#34;no_scaling&#34;}]</code>" in page
-
-
-def test_every_import_has_its_module():
-    texts = modules()
-    assert ENTRY in texts
-    named = {name for text in texts.values() for name in IMPORTED.findall(text)}
-    assert named == set(texts) - {ENTRY}
 
 
 def test_a_trace_shows_itself_in_a_notebook(tiny):

@@ -5,8 +5,9 @@ from urllib.parse import urljoin
 
 import pytest
 
+from headlight.joined_scripts import AWAITED, DYNAMIC, SCRIPTS, joined
 from headlight.model.experiments.registry import EXPERIMENTS
-from headlight.static_files import PLOTLY_URL, SCRIPTS, STATIC_URL, THEME_SCRIPT
+from headlight.static_files import PLOTLY_URL, STATIC_URL, THEME_SCRIPT
 
 
 @pytest.fixture(params=["/", "/experiments", "/models/tiny/card"])
@@ -41,13 +42,30 @@ def test_the_one_inline_script_is_the_theme(client, path):
     assert re.findall(r"\son[a-z]+=", text) == []
 
 
-def test_the_modules_of_the_first_drawing_are_named_beforehand(client):
-    named = re.findall(
-        rf'rel="modulepreload" href="\.{STATIC_URL}/js/([^"]+)"', client.get("/").text
-    )
-    assert {"main.js", "trace/trace.js", "views/attention/attention.js"} <= set(named)
-    assert "views/compare/compare.js" not in named, "loaded when the view is opened"
-    assert len(named) == len(set(named))
+def test_a_page_has_one_script_and_what_is_opened_later_another(client):
+    (named,) = re.findall(r'<script src="(.+?)" type="module">', client.get("/").text)
+    first, later = (client.get(urljoin(named, each)) for each in ("main.js", "views/word/word.js"))
+    assert first.headers["content-type"].startswith("text/javascript")
+    registered = [
+        set(re.findall(r"^\$parts\['(.+?)'\]", each.text, re.M)) for each in (first, later)
+    ]
+    assert {"main.js", "trace/trace.js", "views/attention/attention.js"} <= registered[0]
+    assert "views/word/word.js" in registered[1] - registered[0]
+    assert not registered[0] & registered[1], "sent once"
+
+
+@pytest.mark.parametrize(("entry", "follow"), [("main.js", DYNAMIC), ("archived.js", AWAITED)])
+def test_what_a_module_takes_is_returned_by_another(entry, follow):
+    code = joined([entry], follow)
+    parts = re.findall(r"^\$parts\['(.+?)'\].+?^return \{ (.*?) \};\n};$", code, re.M | re.S)
+    exports = {name: set(re.split(r",\s*", text)) for name, text in parts}
+    taken = re.findall(r"^const \{([^}]*)\} = \$need\('(.+?)'\);", code, re.M)
+    assert len(taken) > 300
+    for names, name in taken:
+        assert set(re.findall(r"(?<!: )\b(?<!\$)(\w+)", names)) <= exports[name], name
+    if follow is DYNAMIC:
+        assert set(re.findall(r"\$load\('(.+?)'\)", code)) <= set(exports)
+    assert not re.findall(r"^(?:import|export) ", code, re.M)
 
 
 def test_the_page_of_experiments_has_a_tab_for_each_with_its_code(client):
