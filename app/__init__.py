@@ -2,7 +2,9 @@
 
     from headlight import Client, load, trace
 
-    trace(load("stories"), "Once upon a time")          # in this process
+    trace(load("stories"), "Once upon a time").show()   # in this process
+    trace(load(model, tokenizer), "Once upon a time")   # a model of Transformers in memory
+    show(tokens, attention)                             # arrays of one's own
     Client("http://127.0.0.1:8000").trace("Once upon a time")  # on a server
 
 `AsyncClient` is a `Client` to be awaited, and `read_trace(path.read_bytes())` reads a file of
@@ -19,17 +21,21 @@ from headlight.model import notebook
 if TYPE_CHECKING:
     from headlight.client import AsyncClient, Client, read_trace
     from headlight.model.checkpoint.loading import load
+    from headlight.model.generation.writing import generate
     from headlight.model.trace import Trace
     from headlight.model.tracing import trace
+    from headlight.own_tensors import show
     from headlight.saved_page import SavedPage
 
-__all__ = ["AsyncClient", "Client", "load", "read_trace", "trace"]
+__all__ = ["AsyncClient", "Client", "generate", "load", "read_trace", "show", "trace"]
 
 _HOMES = {
     "AsyncClient": "headlight.client",
     "Client": "headlight.client",
+    "generate": "headlight.model.generation.writing",
     "load": "headlight.model.checkpoint.loading",
     "read_trace": "headlight.client",
+    "show": "headlight.own_tensors",
     "trace": "headlight.model.tracing",
 }
 

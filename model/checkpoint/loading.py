@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import save_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from headlight.model.checkpoint.card import ModelCard, read_card, write_card
 from headlight.model.checkpoint.checkpoint import Checkpoint
@@ -45,7 +45,7 @@ from headlight.model.checkpoint.run_curves import read_curves
 from headlight.model.checkpoint.shared_tokenizer import shared_tokenizer
 from headlight.model.config import TransformerConfig
 from headlight.model.description import Description
-from headlight.model.foreign import is_foreign, load_foreign
+from headlight.model.foreign import is_foreign, load_foreign, load_live
 from headlight.model.foreign.folder import Progress, no_progress
 from headlight.model.hooks import SkipInitialisation
 from headlight.model.positions import BASE, frequencies
@@ -196,7 +196,8 @@ def _names_in(directory: Path) -> list[str]:
 
 
 def load(
-    model: Path | str,
+    model: Path | str | nn.Module,
+    tokenizer: Any = None,
     *,
     device: torch.device | str = "cpu",
     dtype: torch.dtype = torch.float32,
@@ -206,7 +207,9 @@ def load(
 
     Args:
         model: the name of a model that ships or that `headlight add` added, a folder with the four
-            files, or the folder of a checkpoint of Transformers (`foreign`); see `find_model`.
+            files, or the folder of a checkpoint of Transformers (`foreign`); see `find_model`. Or a
+            model of Transformers that is in memory; see `load_live`.
+        tokenizer: of a model in memory; None: it is asked by ``ids``.
         device: of the weights.
         dtype: float32 or bfloat16; independent of the dtype in the file.
         on_progress: called with the share that is done, from 0 to 1, of a checkpoint of
@@ -216,6 +219,8 @@ def load(
         CheckpointError: there is no such model, a file is missing or damaged, a tensor's name,
             shape or dtype contradicts the config, or a weight is not finite.
     """
+    if not isinstance(model, str | Path):
+        return load_live(model, tokenizer)
     folder = find_model(model)
     if is_foreign(folder):
         return load_foreign(folder, device=device, dtype=dtype, on_progress=on_progress)

@@ -38,6 +38,7 @@ is loaded and never before.
     checks               the self-check, which decides what a model offers
     blockwise_check      its part that proves the blocks
     model                `load_foreign` and `ForeignModel`, which is `Served`
+    live                 a model that is in memory, served through a copy with its parameters
 """
 
 from __future__ import annotations
@@ -49,11 +50,18 @@ from headlight.model.foreign.folder import is_foreign, read_folder
 if TYPE_CHECKING:
     from headlight.model.foreign.model import ForeignModel
 
-__all__ = ["is_foreign", "load_foreign", "read_folder"]
+__all__ = ["is_foreign", "load_foreign", "load_live", "read_folder"]
 
 
 def load_foreign(*args: Any, **kwargs: Any) -> ForeignModel:
     """As `model.load_foreign`, whose file is imported when it is first called."""
     from headlight.model.foreign.model import load_foreign as load
+
+    return load(*args, **kwargs)
+
+
+def load_live(*args: Any, **kwargs: Any) -> ForeignModel:
+    """As `live.load_live`, whose file is imported when it is first called."""
+    from headlight.model.foreign.live import load_live as load
 
     return load(*args, **kwargs)

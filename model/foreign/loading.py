@@ -8,7 +8,7 @@ import sys
 import threading
 import types
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from importlib import import_module
@@ -235,24 +235,53 @@ def class_of(folder: ForeignFolder, config: Any) -> tuple[str, type[nn.Module]]:
     Raises:
         CheckpointError: the model predicts no tokens.
     """
-    library = transformers_library()
-    auto = library.models.auto.modeling_auto
-    name = folder.architecture
-    for task, mapping in TASKS.items():
-        listed = getattr(auto, mapping).get(folder.model_type)
-        names: tuple[str, ...] = (listed,) if isinstance(listed, str) else (listed or ())
-        if name in names or (name is None and names):
-            kind: type[nn.Module] = getattr(library, name or names[0])
-            is_pair = bool(getattr(config, "is_encoder_decoder", False))
-            return ("causal" if task == "seq2seq" and not is_pair else task), kind
-    listed = [getattr(auto, mapping).get(folder.model_type) for mapping in TASKS.values()]
-    known = [kind for kind in dict.fromkeys(listed) if isinstance(kind, str)]
+    named = [folder.architecture] if folder.architecture else []
+    is_pair = bool(getattr(config, "is_encoder_decoder", False))
+    task, kind = task_of(folder.model_type, named, is_pair=is_pair)
+    if task is None or kind is None:
+        why = not_a_language_model(folder.model_type, folder.architecture)
+        raise CheckpointError(f"{folder.path / CONFIG}: {why}")
+    return task, getattr(transformers_library(), kind)
+
+
+def task_of(
+    model_type: str, names: Collection[str], *, is_pair: bool
+) -> tuple[str | None, str | None]:
+    """Return the task of a class, ``causal``, ``masked`` or ``seq2seq``, and the class's name.
+
+    Args:
+        model_type: of its config.
+        names: of the class and those it derives from; empty: the first that the library lists.
+        is_pair: whether it is an encoder–decoder.
+
+    Returns:
+        None and None: the class predicts no tokens.
+    """
+    for task, listed in _listed(model_type).items():
+        name = next((each for each in listed if each in names or not names), None)
+        if name is not None:
+            return ("causal" if task == "seq2seq" and not is_pair else task), name
+    return None, None
+
+
+def _listed(model_type: str) -> dict[str, tuple[str, ...]]:
+    auto = transformers_library().models.auto.modeling_auto
+    listed = {task: getattr(auto, mapping).get(model_type) for task, mapping in TASKS.items()}
+    return {
+        task: (names,) if isinstance(names, str) else (names or ())
+        for task, names in listed.items()
+    }
+
+
+def not_a_language_model(model_type: str, name: str | None) -> str:
+    """Return the sentence that refuses a class which predicts no tokens, and the way out."""
+    known = list(dict.fromkeys(name for names in _listed(model_type).values() for name in names))
     way_out = f"save the model as {' or '.join(known)}"
     if not known:
-        way_out = f"no model of the type {folder.model_type} has one, so this one cannot be read"
-    raise CheckpointError(
-        f"{folder.path / CONFIG}: {name or folder.model_type} is not a language model: it lacks "
-        f"the output layer that predicts tokens, as base models and classifiers do; {way_out}"
+        way_out = f"no model of the type {model_type} has one, so this one cannot be read"
+    return (
+        f"{name or model_type} is not a language model: it lacks the output layer that predicts "
+        f"tokens, as base models and classifiers do; {way_out}"
     )
 
 

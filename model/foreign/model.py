@@ -9,7 +9,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 from threading import Event, Thread
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -72,7 +72,8 @@ class ForeignModel(ForeignPasses):
     """A loaded checkpoint of Transformers; see `Served`.
 
     Made by `load_foreign`. ``module`` is the model of Transformers, ``points`` its hook points,
-    ``checked`` what its self-check found.
+    ``checked`` what its self-check found, ``seconds`` how long a model in memory took
+    to be served. A `with` block closes it.
 
     Args:
         passes: of the model.
@@ -93,11 +94,34 @@ class ForeignModel(ForeignPasses):
         super().__init__(passes.module, passes.task, passes.named, passes.config, passes.avoided)
         self.batches, self.is_streamed = passes.batches, passes.is_streamed
         self._description, self._tokenizer = description, tokenizer
-        self.checked, self.decoding = checked, decoding
+        self.checked, self.decoding, self.seconds = checked, decoding, 0.0
 
     def __repr__(self) -> str:
         n_parameters = f"{self.description.n_parameters / 1e6:.1f} M parameters"
-        return f"<{self.description.architecture} {self.id}: {self.config.kind}, {n_parameters}>"
+        checked = f", checked in {self.seconds:.1f} s" if self.seconds else ""
+        kind = f"{self.config.kind}, {n_parameters}{checked}"
+        return f"<{self.description.architecture} {self.id}: {kind}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the weights; the model cannot be used any more."""
+        self.__dict__.clear()
+
+    def __getattr__(self, name: str) -> Any:
+        """Refuse what a closed model lacks.
+
+        Raises:
+            ValueError: the model is closed.
+            AttributeError: there is no such name.
+        """
+        if name.startswith("__") or "named" in self.__dict__:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        raise ValueError("the model is closed; load it again")
 
     @property
     def id(self) -> str:

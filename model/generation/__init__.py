@@ -4,6 +4,7 @@
     continuations  texts that are sampled together, with their log-probabilities
     search         choose a continuation among several: beam search, best of n
     translation    the beam search of an encoder–decoder
+    writing        the text that a model writes, in one call
 
 Read `sampling`.
 """

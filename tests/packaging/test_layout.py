@@ -78,10 +78,10 @@ JS_FOLDERS = ["words", "trace", "rules", "state", "api", "plot", "ui", "views"]
 MOST_LINES = {
     "app": 23_950,
     "lab": 14_800,
-    "model": 35_150,
+    "model": 35_250,
     "model/analysis": 4_050,
     "model/attention": 1_800,
-    "model/foreign": 7_800,
+    "model/foreign": 8_050,
     "static/js": 47_700,
     "static/js/views": 20_300,
 }
