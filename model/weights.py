@@ -72,3 +72,33 @@ class Weights:
     inputs: Callable[[str], InputMatrix | None]
     outputs: Callable[[str], Tensor | None]
     carries: Mapping[str, Tensor] = field(default_factory=dict)
+
+
+ROUNDING = {torch.float32: 4e-7, torch.float64: 1e-14}
+"""The rounding of a sum, by the size of the feature; 2⁻⁷ in a lower precision."""
+
+
+def distance_of_sum(
+    made: Float[Tensor, "*batch d_model"],
+    before: Float[Tensor, "*batch d_model"],
+    after: Float[Tensor, "*batch d_model"],
+) -> float:
+    """Return how far a sum is from the stream after a step, as a share of the step's change.
+
+    A sum is rounded to the size of the stream, which massive activations make thousands of times
+    larger than what is added to it, in a few features. So rounding is left out feature by feature.
+
+    Args:
+        made: the stream before plus what was written, in any precision.
+        before: the stream before the step.
+        after: the stream after it, in the precision of the pass.
+    """
+
+    def largest(tensor: Tensor) -> Tensor:
+        return tensor.abs().flatten(0, -2).amax(dim=0).double()
+
+    rounding = ROUNDING.get(after.dtype, 2.0**-7) * torch.maximum(largest(before), largest(after))
+    change = largest(after.double() - before.double())
+    step = torch.where(change > rounding, change, 0.0).max().clamp(min=1e-30)
+    far = (largest(made.double() - after.double()) - rounding).max().clamp(min=0)
+    return float(far / step)

@@ -17,7 +17,7 @@ from torch import Tensor
 from headlight.model.circuits.graph import Graph, NoGraph, graph_of
 from headlight.model.hooks import Edit
 from headlight.model.served import Served
-from headlight.model.weights import InputMatrix, NormParts, Weights
+from headlight.model.weights import InputMatrix, NormParts, Weights, distance_of_sum
 
 TOLERANCE = 2e-5
 """The largest difference from the sum or formula, by the largest number; rounding makes 1e-6."""
@@ -153,17 +153,17 @@ class _Proof:
             if output is None:
                 return True
             written = torch.einsum("bhqd,hde->bqe", context.to(output.dtype), output)
-            change = self._change_at(path)
-            if change is None:
+            ends = self._ends_of(path)
+            if ends is None:
                 continue  # parallel: the rest of the layer is the network's
-            rest = change - written  # the bias, the same at every position
-            spread = (rest - rest.mean(dim=1, keepdim=True)).abs().max()
-            if not float(spread) <= self.tolerance * float(change.abs().max()):
+            rest = ends[1] - ends[0] - written  # the bias, the same at every position
+            made = ends[0] + written + rest.mean(dim=1, keepdim=True)
+            if not distance_of_sum(made, *ends) <= self.tolerance:
                 return True
         return False
 
-    def _change_at(self, path: str) -> Tensor | None:
-        """Return what an attention adds to the stream; None: other parts add to it at once."""
+    def _ends_of(self, path: str) -> tuple[Tensor, Tensor] | None:
+        """Return the stream before and after an attention; None: other parts add to it at once."""
         layer, _, kind = path.rpartition(".")
         places = [
             place
@@ -174,7 +174,7 @@ class _Proof:
         if len(places) < at + 2:
             return None
         first, last = (self.tensors[f"{layer}.residual.{places[at + n]}"] for n in (0, 1))
-        return last - first
+        return first, last
 
     def _wrong_inputs(self, graph: Graph) -> bool:
         """Return True if queries, keys or values are not those of norm and matrix."""

@@ -37,12 +37,11 @@ from headlight.model.foreign.sites import NamedLayer
 from headlight.model.foreign.writes import parts_of
 from headlight.model.served import RowCapture
 from headlight.model.trace import Rotation
+from headlight.model.weights import distance_of_sum
 
 EAGER, FORMULA, LENS, FUSED, CACHED, PADDED = 1e-5, 1e-6, 1e-5, 1e-5, 5e-6, 1e-5
 SUM = 1e-5
 """The difference of a layer's stream from the sum of its parts, by the layer's largest change."""
-ROUNDING = 4e-7
-"""The difference that rounding of a float32 makes, by the largest number of the stream."""
 LARGE_SCORE = 16.0
 """A float32 holds a score of this size to 1e-6; the limits of weights grow with larger scores."""
 IN_LOWER_PRECISION = 4e-2
@@ -348,10 +347,8 @@ class _Checks:
                     "wrote"
                 )
                 continue
-            for place, parts, made, change in self._sums(layer, captured):
-                expected = captured[place]
-                rounding = ROUNDING * _scale(expected) if self.is_exact else 0.0
-                far = max(_distance(made, expected) - rounding, 0.0) / _scale(change)
+            for place, parts, made, before in self._sums(layer, captured):
+                far = distance_of_sum(made, before, captured[place])
                 worst = max(worst, far)
                 if far <= limit:
                     entering.update(parts)
@@ -398,7 +395,10 @@ class _Checks:
     def _sums(
         self, layer: NamedLayer, captured: dict[str, Tensor]
     ) -> list[tuple[str, list[str], Tensor, Tensor]]:
-        """Return each later place of the stream, the parts before it, their sum, and the change."""
+        """Return each later place of the stream, the parts before it, their sum, the stream then.
+
+        The last is that before the parts wrote.
+        """
         steps = self.model.named.steps
         waiting = list(parts_of(self.model.named, layer))
         stream = captured[f"{layer.path}.residual.before"].double()
@@ -418,9 +418,8 @@ class _Checks:
             made = made + sum(captured[f"{part}.output"].double() for part in parts)
             if self.model.named.norm_place == "post":
                 made = self._normalised(_norm_of(parts[-1]), made)
-            after = captured[place].double()
-            sums.append((place, parts, made, after - stream))
-            stream = after
+            sums.append((place, parts, made, stream))
+            stream = captured[place].double()
         return sums
 
     def _normalised(self, site: str, stream: Tensor) -> Tensor:

@@ -41,9 +41,9 @@ def linear_exit(
 ) -> LinearExit:
     """As `Served.linear_exit`, from the exit's own numbers and gradient.
 
-    With f(x) = v·c/σ + b, c = x (RMSNorm) or x − μ (LayerNorm) and σ² = |c|²/d, the gradient is
-    g = v/σ − (v·c)c/(dσ³). Freezing σ adds the second term back: v/σ = g + (f − b − g·x)c/|c|²,
-    where b = f(0). A second stream shows whether f has this form.
+    With f(x) = v·c/σ + b, c = x (RMSNorm) or x − μ (LayerNorm) and σ² = |c|²/d + ε, the gradient
+    is g = v/σ − (v·c)c/(dσ³). Freezing σ adds the second term back: v/σ = g + (f − b − g·x)c/|c|²,
+    where b = f(0). A second stream shows whether f has this form; dε = |c|²g·x/(f − b − g·x).
 
     Raises:
         ValueError: it has not.
@@ -65,7 +65,10 @@ def linear_exit(
     slope = np.stack(gradients)
     missing = at_stream - at_zero - slope @ stream
     directions = slope + np.outer(missing / (centre @ centre), centre)
-    ratio = np.linalg.norm(centre) / np.linalg.norm(probed)
+    longest = int(np.abs(missing).argmax())
+    share = slope[longest] @ stream / (missing[longest] or np.inf)
+    extra = max(0.0, float(share)) * (centre @ centre)  # d·ε
+    ratio = np.sqrt((centre @ centre + extra) / (probed @ probed + extra))
     expected = (directions @ probed * ratio + at_zero, directions @ probe + at_zero)
     scale = float(np.abs(at_probe).max() + np.abs(at_stream).max())
     error = min(float(np.abs(at_probe - row).max()) for row in expected)

@@ -208,16 +208,18 @@ def _sum_after(
         if inner.outputs and inner.end > attention.time and inner.outputs[0].shape == base.shape
     ]
     readers: list[tuple[Call, Tensor]] = []
+    sizes = base.abs().flatten(0, -2).amax(dim=0).clamp(min=1e-30)  # massive in some features
     for call in layer.inner:
         if call.start < attention.time or call.start > until or not _has_stream_shape(call, layer):
             continue
         if call.inputs[0].numel() != base.numel():
             continue
         entered = call.inputs[0].reshape(base.shape)
-        difference = entered - base
-        if float(difference.abs().max()) <= tolerance_of(base) * float(base.abs().max()):
+        difference = (entered - base) / sizes
+        if float(difference.abs().max()) <= tolerance_of(base):
             continue
-        if any(_is_multiple(difference, tensor) for tensor in written if not same(tensor, entered)):
+        others = (tensor for tensor in written if not same(tensor, entered))
+        if any(_is_multiple(difference, tensor / sizes) for tensor in others):
             if not is_norm(call) or is_normed_first or _goes_on(layer, call, entered):
                 return call, False
             if _goes_on(layer, call, call.outputs[0].reshape(base.shape)):

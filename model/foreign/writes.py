@@ -21,11 +21,10 @@ from headlight.model.foreign.attention_facts import same, tolerance_of
 from headlight.model.foreign.probe import Call
 from headlight.model.foreign.sites import Hook, Named, NamedLayer, Step
 from headlight.model.hooks import HookPoint
+from headlight.model.weights import distance_of_sum
 
 LEAST_FACTOR = 1e-3
 """A factor below it is none: the output does not explain the step."""
-ROUNDING = {torch.float32: 4e-7, torch.float64: 1e-14}
-"""The difference that rounding makes, by the largest number of the stream."""
 MOST_OUTPUTS = 12
 """The later modules of a step that may make what enters the stream."""
 
@@ -53,8 +52,8 @@ def fit_step(before: Tensor, outputs: Sequence[Tensor], after: Tensor) -> Fit | 
     """
     columns = torch.stack([before, *outputs]).double().cpu()
     target = after.double().cpu()
-    limit = _limit(before, after)
-    if _is_explained(columns.sum(dim=0), target, limit):
+    limit = 0.5 * tolerance_of(after)
+    if distance_of_sum(columns.sum(dim=0), before, after) <= limit:
         return Fit(None, (None,) * len(outputs))
     every = range(len(columns))
     for by_feature in (False, True):
@@ -62,7 +61,7 @@ def fit_step(before: Tensor, outputs: Sequence[Tensor], after: Tensor) -> Fit | 
             factors = _factors(columns, target, free, by_feature=by_feature)
             made = (columns * factors[:, None, None]).sum(dim=0)
             is_there = bool((factors.abs() > LEAST_FACTOR).all())
-            if is_there and _is_explained(made, target, limit):
+            if is_there and distance_of_sum(made, before, after) <= limit:
                 return Fit(
                     factors[0] if 0 in free else None,
                     tuple(factors[place] if place in free else None for place in every[1:]),
@@ -70,21 +69,13 @@ def fit_step(before: Tensor, outputs: Sequence[Tensor], after: Tensor) -> Fit | 
     return None
 
 
-def _limit(before: Tensor, after: Tensor) -> float:
-    change = float((after.double() - before.double()).abs().max())
-    rounding = ROUNDING.get(after.dtype, 0.0) * float(after.abs().max())
-    return 0.5 * tolerance_of(after) * change + rounding
-
-
-def _is_explained(made: Tensor, target: Tensor, limit: float) -> bool:
-    return float((made - target).abs().max()) <= limit
-
-
 def _factors(columns: Tensor, target: Tensor, free: Sequence[int], *, by_feature: bool) -> Tensor:
     """Return least squares' factors (column, d_model) for the first text; 1 where fixed."""
     held = [place for place in range(len(columns)) if place not in free]
     rest = (target - columns[held].sum(dim=0))[0]  # token d_model
     rows = columns[list(free), 0]  # column token d_model
+    sizes = target.abs().flatten(0, 1).amax(dim=0).clamp(min=1e-30)
+    rows, rest = rows / sizes, rest / sizes  # massive activations weigh no more than others
     if by_feature:
         rows, rest = rows.permute(2, 1, 0), rest.T[..., None]
     else:
