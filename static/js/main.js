@@ -147,11 +147,12 @@ createKeys(byId('keys'), {
   onStep: step,
   onText: () => byId('text').focus(),
   onDrawing: () => drawing()?.focus(),
+  onWalk: stage.walk,
   onMap: () => partOf(document, '#map [tabindex="0"]', HTMLElement).focus(),
 });
 createLater(byId('present'), async () => {
   const { createPresentation } = await import('./ui/present.js');
-  return createPresentation(announce);
+  return createPresentation(announce, stage.walk);
 });
 createLater(byId('share'), async () => {
   const { createShare } = await import('./ui/share.js');

@@ -47,6 +47,7 @@ TEXTS = ["the cat sat on the mat", "a little light", "le chat dort sur le tapis"
 VIEWS = (
     "attention",
     "why",
+    "there",
     "head",
     "long",
     "positions",

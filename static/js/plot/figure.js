@@ -103,6 +103,7 @@ export {};
  * @property {(trace: Trace, state: ViewState) => Promise<void>|undefined} [prepare] loads modules that only some states need; undefined: nothing is left to load
  * @property {(trace: Trace, state: ViewState) => Control[]} [controls] its switches
  * @property {(handlers: Handlers) => Overview} [createOverview] builds that part
+ * @property {(trace: Trace, state: ViewState, by: number) => Patch|null} [walk] a step on or back, by the arrow keys of the page; null: there is none
  * @property {() => Promise<(handlers: Handlers) => Overview>} [loadOverview] loads what builds it, after the first drawing
  * @property {Arrangement | ((trace: Trace, state: ViewState) => Arrangement)} [arrangement] of several figures; absent: one below the other
  * @property {(trace: Trace, state: ViewState) => {id: string, state: Patch, isWide?: boolean}[]} [panels] several figures, each with its own state; `isWide`: over all columns

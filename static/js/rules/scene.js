@@ -19,7 +19,7 @@ import { nextWords, partId, partOff, reasonsIn } from './prediction.js';
  */
 
 /** @typedef {{side: Side, index: number}} Spot a token of the sentence, or of its translation */
-/** @typedef {{from: Spot, to: Spot, share: number}} Arc */
+/** @typedef {{from: Spot, to: Spot, share: number, isPast?: boolean}} Arc `isPast`: of a step before the one that is shown */
 /** @typedef {{id: string, label: string, isOn: boolean}} Switch */
 /** @typedef {{where?: string, layer: number|null, head: number|null}} Subject a head */
 

@@ -10,6 +10,7 @@ const LISTED = [
     [
       ['h, l', 'previous and next head'],
       ['k, j', 'previous and next layer'],
+      ['← →', 'step back and on, where a view has steps'],
       ['m', 'to the map of the model'],
       ['d', 'to the drawing'],
       ['/', 'to the sentence'],

@@ -26,9 +26,9 @@ const SCROLLS = /** @type {Record<string, 1|-1>} */ ({ ArrowDown: 1, ArrowUp: -1
 /**
  * @param {string} look a class of the page while slides are shown
  * @param {(message: string) => void} announce
- * @param {{onSlide: (at: number) => void, onLeave: () => void}} handlers `onSlide`: another one was turned to
+ * @param {{onSlide: (at: number) => void, onLeave: () => void, onWalk?: (by: number) => boolean}} handlers `onSlide`: another one was turned to; `onWalk`: true if the view has a step that comes first
  */
-export function createFullScreen(look, announce, { onSlide, onLeave }) {
+export function createFullScreen(look, announce, { onSlide, onLeave, onWalk }) {
   const root = document.documentElement;
   /** @type {Pick<Slide, 'name'|'covers'>[]} */
   let slides = [];
@@ -39,6 +39,8 @@ export function createFullScreen(look, announce, { onSlide, onLeave }) {
 
   /** @param {Turn} to */
   function turn(to) {
+    const by = { next: 1, back: -1 }[String(to)];
+    if (by && onWalk?.(by)) return;
     const before = place;
     place = turned(slides, place, to);
     const { at, revealed } = before;

@@ -191,16 +191,22 @@ export class Hero {
     const frame = host.getBoundingClientRect();
     const zoom = frame.width / host.offsetWidth || 1; // while it is presented
     const room = parseFloat(getComputedStyle(host).paddingBlockStart);
-    const drawn = this.#arcs.flatMap(({ from, to, share }) => {
-      const [start, end] = [this.#spot(from.side, from.index), this.#spot(to.side, to.index)];
+    const drawn = this.#arcs.flatMap(({ from, to, share, isPast = false }) => {
+      const next = this.#slot.hidden ? null : this.#slot; // an arc may begin at the word to come
+      const [start, end] = [
+        this.#spot(from.side, from.index) ?? next,
+        this.#spot(to.side, to.index),
+      ];
       if (!start || !end || start === end) return [];
       for (const piece of this.#piecesOf(to)) {
         piece.style.setProperty('--share', String(share));
         piece.classList.add('is-read');
       }
-      return [{ path: pathOf(start, end, { frame, zoom, room }), share }];
+      return [{ path: pathOf(start, end, { frame, zoom, room }), share, isPast }];
     });
-    svg.replaceChildren(...drawn.flatMap(({ path, share }) => arcNodes(path, share)));
+    svg.replaceChildren(
+      ...drawn.flatMap(({ path, share, isPast }) => arcNodes(path, share, isPast)),
+    );
   }
 }
 
@@ -250,11 +256,12 @@ function pathOf(start, end, { frame, zoom, room }) {
   };
 }
 
-/** @param {{d: string, x: number, y: number}} path @param {number} share */
-function arcNodes({ d, x, y }, share) {
+/** @param {{d: string, x: number, y: number}} path @param {number} share @param {boolean} isPast */
+function arcNodes({ d, x, y }, share, isPast) {
   const arc = document.createElementNS(SVG, 'path');
   arc.setAttribute('d', d);
   arc.setAttribute('pathLength', '1');
+  arc.classList.toggle('is-past', isPast);
   arc.setAttribute('stroke-width', String(1 + 6 * share));
   const label = document.createElementNS(SVG, 'text');
   label.setAttribute('x', String(x));

@@ -335,7 +335,7 @@ export function createSiteMenu(menu) {
   });
 }
 
-/** @typedef {{onStep: (what: 'head'|'layer', by: number) => void, onText: () => void, onMap: () => void, onDrawing: () => void}} KeyHandlers */
+/** @typedef {{onStep: (what: 'head'|'layer', by: number) => void, onText: () => void, onMap: () => void, onDrawing: () => void, onWalk: (by: number) => boolean}} KeyHandlers `onWalk`: false if nothing is walked through */
 
 const KEYS_KEPT = 'headlight.keys';
 
@@ -345,12 +345,14 @@ const KEYS_KEPT = 'headlight.keys';
  * @param {HTMLElement} button opens the list
  * @param {KeyHandlers} handlers
  */
-export function createKeys(button, { onStep, onText, onMap, onDrawing }) {
+export function createKeys(button, { onStep, onText, onMap, onDrawing, onWalk }) {
   let isOn = kept(KEYS_KEPT) !== 'off';
   /** @type {HTMLDialogElement|null} */
   let list = null;
-  /** @type {Record<string, () => void>} */
+  /** False: the key is not used. @type {Record<string, () => unknown>} */
   const acts = {
+    ArrowLeft: () => onWalk(-1),
+    ArrowRight: () => onWalk(1),
     h: () => onStep('head', -1),
     l: () => onStep('head', 1),
     k: () => onStep('layer', -1),
@@ -374,8 +376,7 @@ export function createKeys(button, { onStep, onText, onMap, onDrawing }) {
     const { key, target, altKey, ctrlKey, metaKey, isComposing } = event;
     if (altKey || ctrlKey || metaKey || isComposing || event.defaultPrevented) return;
     if (!isOn || !acts[key] || isTypedIn(target) || document.querySelector('dialog[open]')) return;
-    event.preventDefault();
-    acts[key]();
+    if (acts[key]() !== false) event.preventDefault();
   });
 }
 

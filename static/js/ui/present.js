@@ -32,8 +32,8 @@ const COVERING = 'Choose a cell or a bar to cover it, and again to uncover it.';
  * @property {(at: number) => void} remove
  */
 
-/** @param {(message: string) => void} announce */
-export function createPresentation(announce) {
+/** @param {(message: string) => void} announce @param {(by: number) => boolean} onWalk */
+export function createPresentation(announce, onWalk) {
   let slides = kept();
   /** @type {HTMLElement|null} */
   let opener = null;
@@ -78,10 +78,8 @@ export function createPresentation(announce) {
     if (location.hash !== slides[at].link) location.hash = slides[at].link;
     window.scrollTo(0, 0);
   };
-  const screen = createFullScreen('is-presenting', announce, {
-    onSlide: open,
-    onLeave: () => opener?.focus(),
-  });
+  const handlers = { onSlide: open, onLeave: () => opener?.focus(), onWalk };
+  const screen = createFullScreen('is-presenting', announce, handlers);
 
   const tell = (/** @type {string} */ message) => (said.textContent = message);
 

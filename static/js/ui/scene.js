@@ -14,6 +14,7 @@ import { chance } from '../words/numbers.js';
 import { guessInWords } from '../words/tokens.js';
 import { cutEdges, partOff } from '../rules/prediction.js';
 import { arcsOf, sceneOf } from '../rules/scene.js';
+import { arcsOfThread, stepInWords, threadIn, walked } from '../rules/thread.js';
 import { choosing } from '../state/state.js';
 import { button, element, partOf } from './dom.js';
 import { Hero } from './hero.js';
@@ -43,7 +44,7 @@ export class Scene {
   /** @type {Map<number, HTMLElement>} */
   #rows = new Map();
   #told = '';
-  /** @type {{trace: Trace, state: Chosen, subject: Subject, position: number, isOff: boolean}|null} */
+  /** @type {{trace: Trace, state: Chosen, subject: Subject, arcs: Arc[], isOff: boolean}|null} */
   #shown = null;
   #by;
 
@@ -88,8 +89,12 @@ export class Scene {
       return;
     }
     const { isSaved } = state;
-    const told = sceneOf(trace, state, { position, isChosen, edit: editInWords(state), isSaved });
-    const arcs = arcsOf(trace, told.subject, position);
+    const thread = threadIn(state);
+    const told = {
+      ...sceneOf(trace, state, { position, isChosen, edit: editInWords(state), isSaved }),
+      ...(thread && { ...stepInWords(trace, thread, thread.at), part: null }),
+    };
+    const arcs = thread ? arcsOfThread(trace, thread) : arcsOf(trace, told.subject, position);
     this.#say(trace, state, told, isSaved ? null : whyThere(trace, state, told.subject, arcs[0]));
     this.#drawBars(trace, state, told);
     const [top] = told.next.words;
@@ -102,7 +107,7 @@ export class Scene {
     const { subject } = told;
     const off = partOff(trace, state);
     const isOff = Boolean(off && off.layer === subject.layer && off.head === subject.head);
-    this.#shown = { trace, state, subject, position, isOff };
+    this.#shown = { trace, state, subject, arcs, isOff };
     this.hero.showArcs(arcs, isOff);
   }
 
@@ -115,11 +120,12 @@ export class Scene {
   /** @param {Spot|null} spot */
   #point(spot) {
     if (!this.#shown) return;
-    const { trace, subject, position, isOff } = this.#shown;
+    const { trace, subject, isOff } = this.#shown;
     const at = spot && trace.target ? spot.index - 1 : spot?.index;
+    const { arcs: shown } = this.#shown;
     const arcs = spot === null ? [] : arcsOf(trace, subject, Math.max(at ?? 0, 0));
     const isOfSpot = arcs.length > 0 && arcs[0].from.side === spot?.side;
-    this.hero.showArcs(isOfSpot ? arcs : arcsOf(trace, subject, position), !isOfSpot && isOff);
+    this.hero.showArcs(isOfSpot ? arcs : shown, !isOfSpot && isOff);
   }
 
   /** Take the part of the finding away, or put everything back. */
@@ -160,10 +166,16 @@ export class Scene {
   /** @param {Trace} trace @param {Chosen} state @param {string} decisive @param {Patch|null} lookedAt */
   #doors(trace, state, decisive, lookedAt) {
     const { onState } = this.#by;
+    const steps = [
+      { label: '← Step back', patch: walked(state, -1) },
+      { label: 'Next step →', patch: walked(state, 1) },
+    ].filter(({ patch }) => patch);
+    const isSplit = trace.card?.analyses?.includes('attention_thread') && !threadIn(state);
     const off = partOff(trace, state);
     const isEdited = off || editInWords(state) !== '';
     const [, where, layer, head] = decisive.split(' ');
     return [
+      ...steps,
       decisive && {
         label: `The head that decides: ${layer}.${head}`,
         patch: { ...(trace.target && { where }), layer: Number(layer), head: Number(head) },
@@ -171,6 +183,8 @@ export class Scene {
       isEdited && !off && { label: 'Put it back', patch: this.#unedited() },
       isEdited && { label: 'Try your own sentence', patch: null },
       !isEdited && lookedAt && { label: WHY_THERE, patch: lookedAt },
+      !isEdited &&
+        isSplit && { label: 'Step by step', patch: { view: 'word', word_show: 'thread' } },
       !isEdited && { label: 'Every reason', patch: { view: 'word', word_show: 'parts' } },
       ...(off && off.head !== null
         ? Object.entries(BASELINES)

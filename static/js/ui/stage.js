@@ -289,6 +289,17 @@ export class Stage {
     this.show();
   }
 
+  /** Walk a step in the open view. @param {number} by @returns {boolean} false: there is none */
+  walk = (by) => {
+    const { store, reader } = this.by;
+    const { trace } = reader;
+    const { walk } = this.#loaded[store.state.view] ?? {};
+    const page = trace && { ...this.#look(trace).state, ...this.#frame };
+    const patch = page && walk?.(trace, viewState(page), by);
+    if (patch) store.goOn(patch);
+    return Boolean(patch);
+  };
+
   /** Turn to another view. @param {boolean} isRevealed it is to be brought into sight */
   turn(isRevealed) {
     this.#pointed = null;

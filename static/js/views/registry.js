@@ -156,7 +156,11 @@ const ENTRIES = [
     title: 'Why this word',
     of: 'logits',
     needs: NEXT_TOKEN,
-    fields: { word_show: choice(['parts', 'patching', 'saliency']), word_text: text() },
+    fields: {
+      word_show: choice(['parts', 'thread', 'patching', 'saliency']),
+      word_text: text(),
+      word_step: count(),
+    },
   },
   {
     id: 'circuit',

@@ -37,3 +37,24 @@ def test_a_part_is_cut_by_keys_and_the_weight_stands_before_and_after(reader):
     reader.wait_until_drawn()
     assert "there_cut=" in reader.fragment
     expect(bars).to_contain_text("→")
+
+
+def test_the_thread_is_walked_by_arrow_keys_and_in_a_presentation(reader):
+    text = {"model": "plain", "text": "the cat sat on the mat"}
+    reader.open(view="word", word_show="thread", **text)
+    arcs = reader.page.locator("#arcs path")
+    expect(arcs).to_have_count(1)
+    reader.page.locator("body").press("ArrowRight")
+    expect(reader.page.get_by_role("button", name="← Step back")).to_be_visible()
+    assert "word_step=1" in reader.fragment
+    said = reader.page.locator("#says").text_content()
+    reader.page.locator("body").press("ArrowLeft")
+    expect(reader.page.locator("#says")).not_to_have_text(said)
+    assert "word_step=0" in reader.fragment
+    reader.press_in_menu("Present")
+    queue = reader.page.locator("dialog.queue")
+    queue.get_by_role("button", name="Add this view").click()
+    queue.get_by_role("button", name="Start", exact=True).click()
+    reader.page.keyboard.press("ArrowRight")
+    expect(reader.page.locator("#says")).to_have_text(said)
+    expect(reader.page.locator(".present-bar h1")).to_contain_text("1 of 1")

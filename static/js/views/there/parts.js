@@ -9,6 +9,7 @@ import { highestIn, matrixAt, rowOf } from '../../trace/trace.js';
 import { capitalised } from '../../words/lists.js';
 import { percent, share } from '../../words/numbers.js';
 import { nameOf } from '../../rules/scene.js';
+import { LOST } from '../../rules/thread.js';
 import { withSign } from '../../plot/bars.js';
 
 /**
@@ -27,8 +28,6 @@ import { withSign } from '../../plot/bars.js';
 
 /** Parts by themselves; the others are folded, into so many groups of layers. */
 const MOST = { parts: 10, groups: 4 };
-/** The shares of a weight that are lost where a part is a reason, and where it changes little. */
-const LOST = { much: 0.5, little: 0.05 };
 
 /** @param {Trace} trace @param {Cell} cell @param {Answer} answer @param {SideOf} side @returns {Row[]} the strongest first, then the folded ones */
 export function rowsOf(trace, { path }, answer, side) {

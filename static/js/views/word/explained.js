@@ -22,6 +22,7 @@ const ANALYSIS = 'logit_attribution';
 
 const SHOW = [
   { id: 'parts', title: 'Parts', help: 'The exact contribution of each part to the prediction' },
+  { id: 'thread', title: 'Step by step', help: 'Why each head looked where it did' },
   {
     id: 'patching',
     title: 'Patching',
@@ -30,7 +31,12 @@ const SHOW = [
   { id: 'saliency', title: 'Saliency', help: 'Gradient × input, and erasure of each token' },
 ];
 /** @type {Record<string, string>} */
-const ANALYSES = { parts: ANALYSIS, patching: 'patching', saliency: 'saliency' };
+const ANALYSES = {
+  parts: ANALYSIS,
+  thread: 'attention_thread',
+  patching: 'patching',
+  saliency: 'saliency',
+};
 const PATCHED = ['residual', 'attention', 'heads'];
 
 /**

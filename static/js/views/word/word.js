@@ -10,6 +10,7 @@ import { capitalised, enumerated } from '../../words/lists.js';
 import { percent, signed } from '../../words/numbers.js';
 import { alone, readableWords } from '../../trace/words.js';
 import { placeInWords } from '../../trace/word_names.js';
+import { walked } from '../../rules/thread.js';
 import { signedBars, withSign, wordsFor } from '../../plot/bars.js';
 import {
   differenceOf,
@@ -34,6 +35,7 @@ import {
   showOf,
 } from './explained.js';
 import { patchingInWords, patchingFigure } from './patching.js';
+import { threadFigure } from './thread.js';
 
 /**
  * @import { Side } from '../../trace/attention.js'
@@ -53,6 +55,11 @@ const TERMS = {
     'share of the change': '(patched − first) / (second − first), in logit differences',
     stream: 'the residual stream: the vector of a token, to which every layer adds',
   },
+  thread: {
+    ...LOGIT,
+    lead: 'the score of the key less the mean score of the keys that the token sees',
+    cut: 'the query, the key or the logits read zero in place of what the part wrote',
+  },
   saliency: {
     ...LOGIT,
     gradient: 'by how much the difference changes if a number changes a little',
@@ -71,8 +78,9 @@ export const word = {
       'what a part writes straight to the prediction; effects passed on through later parts are counted there',
     ...Object.fromEntries(['bias', 'remainder'].map((part) => [NAMES[part][0], NAMES[part][2]])),
   },
-  arrangement: 'many',
+  arrangement: (_, state) => (showOf(state) === 'thread' ? '' : 'many'),
   asks,
+  walk: (_, state, by) => walked(state, by),
   controls,
 
   /**
@@ -85,6 +93,7 @@ export const word = {
     const terms = TERMS[show] ?? word.terms;
     const help = HELP[show] ?? word.help;
     if (!attribution || show === 'saliency') return { help, terms };
+    if (show === 'thread') return { help, terms };
     if (show === 'patching') return { help, terms, answer: patchingInWords(trace, attribution) };
     const { preposition } = wordsFor(trace);
     const place = placeInWords(trace, predictingSide(trace), attribution.position);
@@ -107,6 +116,7 @@ export const word = {
     if (!attribution) return [{ id: 'layers', state: { chart: 'layers' } }];
     if (show === 'saliency')
       return ['gradient_times_input', 'erasure'].map((chart) => ({ id: chart, state: { chart } }));
+    if (show === 'thread') return [{ id: 'thread', state: {} }];
     if (show === 'patching')
       return Object.keys(attribution)
         .filter((name) => attribution[name]?.axes?.[0] === 'layer')
@@ -135,6 +145,7 @@ export const word = {
       const answer = state.answers?.parts;
       return { title: 'Why this word', notice: noticeOf(answer), isWaiting: !answer?.problem };
     }
+    if (showOf(state) === 'thread') return threadFigure(trace, state);
     if (showOf(state) === 'patching') return patchingFigure(trace, state, attribution);
     const { title, help: meaning, rows } = chartOf(state.chart ?? 'layers');
     const parts = rows(attribution, trace);
@@ -268,6 +279,8 @@ function tokensIn({ token, against }) {
 
 /** @type {Record<string, string>} */
 const HELP = {
+  thread:
+    'From the predicted word backwards: the head that spoke for it, the earlier part that made it look where it did, and so on to a token. A share of a sum is no cause: the cut is.',
   patching:
     'Activations of the second sentence are put into the pass of the first, one at a time: at 100 % the prediction becomes that of the second sentence, at 0 % it stays as it is.',
   saliency:
