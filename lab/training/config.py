@@ -65,6 +65,8 @@ class LoopConfig:
             measures it, on the project's own texts; 0: never.
         averaged: the number of states saved last whose weights are averaged in the model; 1 for
             those of the last step (Vaswani et al. 2017, section 6.1).
+        keep_steps: the number of states that are kept as models, in sub-folders ``step*``: before
+            the first step, after the last, the others evenly spaced in the logarithm; 0: none.
 
     Raises:
         ValueError: a number is out of its range, or a name is unknown.
@@ -93,6 +95,7 @@ class LoopConfig:
     sample_every: int = 0
     evaluate_every: int = 0
     averaged: int = 1
+    keep_steps: int = 0
 
     def __post_init__(self) -> None:
         for name in ("steps", "accumulate", "validate_every", "save_every", "averaged"):
@@ -101,7 +104,7 @@ class LoopConfig:
             require(self, name, 0 <= getattr(self, name) < MAX_INTEGER, "lie between 0 and 2^62")
         for name in ("learning_rate", "adam_share", "clip", "temperature"):
             require(self, name, getattr(self, name) > 0, "be positive")
-        for name in ("patience", "sample_every", "evaluate_every"):
+        for name in ("patience", "sample_every", "evaluate_every", "keep_steps"):
             require(self, name, 0 <= getattr(self, name) < MAX_INTEGER, "lie between 0 and 2^62")
         if self.best and self.averaged > 1:
             raise ValueError("best and averaged choose different weights; leave out one")

@@ -33,6 +33,7 @@ from headlight.lab.training.config import (
 from headlight.lab.training.distributed import ALONE, Processes
 from headlight.lab.training.loop import METRICS, SAMPLES, STATE, Loop
 from headlight.lab.training.registry import RECIPES
+from headlight.lab.training.kept_steps import keep_step, kept_steps
 from headlight.lab.training.samples import sample_texts
 from headlight.model.checkpoint.card import ModelCard
 from headlight.model.checkpoint.files import RUN, TOKENIZER, CheckpointError
@@ -193,6 +194,8 @@ def start(run: Run, out: Path, *, device: str = "auto", processes: Processes = A
     _require_same_corpus(run, digests, "differs between the processes")
     if processes.is_first:
         _write_start(run, out, tokenizer)
+        if run.loop.keep_steps:
+            keep_step(loop, tokenizer=tokenizer, kept=(0,))
     return loop
 
 
@@ -408,6 +411,9 @@ def _make_loop(
     loop: Loop = make_loop(*arguments, *others)
     if run.loop.sample_every:
         loop.observe(run.loop.sample_every, partial(sample_texts, tokenizer=tokenizer))
+    if run.loop.keep_steps:
+        kept = kept_steps(run.loop.keep_steps, run.loop.steps)
+        loop.observe(1, partial(keep_step, tokenizer=tokenizer, kept=kept))
     return loop
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from headlight.lab.training.batches import Batch, Material, TextRows
 from headlight.lab.training.config import LoopConfig, Recipe, require
@@ -79,11 +80,16 @@ class PositionsBatches:
 
 
 def _batches(material: Material[Sequence[str], PositionsConfig]) -> PositionsBatches:
+    require_room(material)
+    # The input is a row of n + 1 tokens, start token included, without its last: n tokens.
+    return PositionsBatches(material.text_rows(material.config.tokens), material.config)
+
+
+def require_room(material: Material[Any, PositionsConfig]) -> None:
+    """Raise ValueError if the rows are longer than what the model reads."""
     tokens = material.config.tokens
     if tokens > material.max_tokens:
         raise ValueError(f"rows.tokens ({tokens}) exceeds max_tokens ({material.max_tokens})")
-    # The input is a row of n + 1 tokens, start token included, without its last: n tokens.
-    return PositionsBatches(material.text_rows(tokens), material.config)
 
 
 RECIPE = Recipe(
