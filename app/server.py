@@ -447,7 +447,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _model(settings: Settings, registry: "Registry") -> str:
-    n_others = len(registry.descriptions) - 1
+    n_others = len(registry.listed) - 1
     others = f" and {n_others} more" if n_others else ""
     threads = "PyTorch's threads"
     if settings.threads:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -32,7 +32,8 @@ class Description:
     ``matrices`` are the names of the weights that can be quantized, none of a foreign model;
     ``quantization`` is that of the weights as they are stored, None if they are not quantized.
     ``heads`` is the profile of the heads, if one was measured (`head_profiles`), and ``curves`` are
-    those of the training run, if they were kept (`run_curves`). ``trained_tokens`` is the length of
+    those of the training run, if they were kept (`run_curves`). ``steps`` are the states of the
+    training that are there (`steps`), each a model too. ``trained_tokens`` is the length of
     the texts that it was trained on, and ``longest_text`` the tokens that it can read if only parts
     of its attention are asked for; 0: both are ``config.max_tokens``. ``is_streamed``: attention
     that is observed runs in blocks; otherwise the weights of one layer are in memory at a time.
@@ -55,6 +56,7 @@ class Description:
     quantization: StoredQuantization | None = None
     heads: Mapping[str, Any] | None = None
     curves: Mapping[str, Any] | None = None
+    steps: Sequence[Mapping[str, Any]] = ()
     trained_tokens: int = 0
     longest_text: int = 0
     is_streamed: bool = True

@@ -35,7 +35,7 @@ def models(models_dir: ModelsDir = None) -> None:
     )
     for name in ("layers", "heads", "experts", "weights", "tokens"):
         table.add_column(name, justify="right", no_wrap=True)
-    for description in registry.descriptions.values():
+    for description in registry.listed:
         config, moe = description.config, description.config.moe
         table.add_row(
             description.id,

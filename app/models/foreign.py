@@ -30,6 +30,7 @@ from headlight.model.checkpoint.files import (
 )
 from headlight.model.checkpoint.loading import write_atomically
 from headlight.model.checkpoint.profile import read_profile
+from headlight.model.checkpoint.steps import id_of
 from headlight.model.config import RoutedExperts
 from headlight.model.description import Description
 from headlight.model.extras import missing
@@ -164,7 +165,7 @@ def read_description(folder: Path) -> tuple[Description, bool]:
         return _guess(foreign_folder, card), False
     fields = {name: getattr(stored, name) for name in _OF_DESCRIPTION}
     heads = read_profile(folder, stored.revision)
-    return Description(id=folder.name, card=card, heads=heads, **fields), True
+    return Description(id=id_of(folder), card=card, heads=heads, **fields), True
 
 
 def card_of(folder: Path) -> ModelCard:
@@ -256,7 +257,7 @@ def _guess(folder: ForeignFolder, card: ModelCard) -> Description:
     architecture = folder.architecture or folder.model_type
     n_experts = _first(config, _N_EXPERTS)
     return Description(
-        id=folder.path.name,
+        id=id_of(folder.path),
         config=Facts(
             kind=_kind(architecture),
             d_head=sizes["d_model"] // max(sizes["n_heads"], 1),

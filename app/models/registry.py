@@ -9,7 +9,7 @@ import gc
 import logging
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import replace
@@ -20,9 +20,10 @@ from typing import NamedTuple, TypeVar
 import torch
 
 from headlight.model.cancellation import Cancelled
-from headlight.model.checkpoint.files import CheckpointError
+from headlight.model.checkpoint.files import CONFIG, CheckpointError
 from headlight.model.checkpoint.loading import describe, load
 from headlight.model.checkpoint.profile import HEADS, read_profile
+from headlight.model.checkpoint.steps import AT, read_states, steps_in
 from headlight.model.description import Description
 from headlight.model.device import choose_device, choose_precision, is_out_of_memory
 from headlight.model.foreign.folder import is_foreign
@@ -95,6 +96,7 @@ class Registry:
         self._checks = checks
         self._parents = tuple(parents)
         self._folders: dict[str, Path] = {}
+        self._wholes: dict[str, Path] = {}
         self._foreign: set[str] = set()
         self._unchecked: set[str] = set()
         self._profiled: dict[str, list[int]] = {}
@@ -114,12 +116,27 @@ class Registry:
         """The ids of all models, including damaged ones."""
         return frozenset(self._folders)
 
+    @property
+    def listed(self) -> list[Description]:
+        """The descriptions of all models, without the states of their trainings."""
+        return [each for model, each in self.descriptions.items() if AT not in model]
+
     def add(self, folder: Path) -> None:
-        """Add the model in a folder; it replaces a model of the same id."""
+        """Add the model in a folder; it replaces a model of the same id.
+
+        A folder that holds nothing but states of a training, as those of Pythia, is its last one.
+        """
         if folder.name in self._folders:
             self._remove(folder.name)
-        self._folders[folder.name] = folder
-        self._describe(folder)
+        steps = {} if (folder / CONFIG).exists() else steps_in(folder)
+        self._describe(folder.name, [folder, *steps.values()][-1], folder)
+
+    def _add_step(self, model: str) -> None:
+        """Add a state of a model's training, once it is asked for, if there is one."""
+        whole, _, step = model.rpartition(AT)
+        folder = self._wholes.get(whole)
+        if folder and step.isdecimal() and (found := steps_in(folder).get(int(step))):
+            self._describe(model, found)
 
     def watch(self, parent: Path) -> None:
         """Add a directory of models, which need not exist yet."""
@@ -142,7 +159,7 @@ class Registry:
                 if name not in self._folders:
                     self.add(folder)
             for name, folder in list(self._folders.items()):
-                if folder.parent in self._parents and name not in folders:
+                if self._wholes.get(name, folder).parent in self._parents and name not in folders:
                     self._remove(name)
                 elif _changes([folder / HEADS]) != self._profiled.get(name):
                     self.renew_profile(name)
@@ -160,7 +177,7 @@ class Registry:
         try:
             heads = read_profile(folder, known.revision)
         except CheckpointError as error:
-            self._give_up(folder, error)
+            self._give_up(model, error)
             return
         self.descriptions = {**self.descriptions, model: replace(known, heads=heads)}
 
@@ -173,9 +190,19 @@ class Registry:
         model = self.default if model is None else model
         if reason := self.unavailable.get(model):
             raise Problem(503, "model-unavailable", f"the model '{model}' cannot be used: {reason}")
+        if AT in model and model not in self._folders:
+            self._add_step(model)
+            return self.describe(model) if model in self._folders else self._no_step(model)
         if model not in self.descriptions:
-            raise _unknown_model(model, self.descriptions)
+            raise _unknown_model(model, [each.id for each in self.listed])
         return self.descriptions[model]
+
+    def _no_step(self, model: str) -> Description:
+        whole, _, step = model.rpartition(AT)
+        available = [str(each["step"]) for each in self.describe(whole).steps]
+        steps = f"its steps are {', '.join(available)}" if available else "it has no steps"
+        detail = f"the model {echo(whole)} has no step {echo(step)}; {steps}"
+        raise Problem(404, "unknown-model", detail, available=available)
 
     @property
     def max_tokens(self) -> dict[str, int]:
@@ -211,7 +238,7 @@ class Registry:
                 return
             self._loading.pop(model, None)
             self.memory.drop(model)
-            self._give_up(self._folders[model], CheckpointError(reason))
+            self._give_up(model, CheckpointError(reason))
         gc.enable()  # a load pauses it
 
     def _check_wanted(self, model: str, lock: Lock) -> None:
@@ -254,18 +281,23 @@ class Registry:
     def _bytes_of(self, description: Description) -> int:
         return description.n_parameters * self.precision.itemsize
 
-    def _describe(self, folder: Path) -> None:
-        self._profiled[folder.name] = _changes([folder / HEADS])
+    def _describe(self, model: str, folder: Path, whole: Path | None = None) -> None:
+        """Read the description of a model from its folder, and its steps from that of the whole."""
+        self._folders[model] = folder
+        self._profiled[model] = _changes([folder / HEADS])
         try:
             description, is_other, is_checked = within(DESCRIBE_SECONDS, _described, folder)
+            if whole is not None:
+                self._wholes[model] = whole
+                description = replace(description, id=model, steps=read_states(whole))
             if is_other:
-                self._foreign.add(folder.name)
+                self._foreign.add(model)
             if not is_checked:
-                self._unchecked.add(folder.name)
-            self.descriptions = {**self.descriptions, folder.name: description}
+                self._unchecked.add(model)
+            self.descriptions = {**self.descriptions, model: description}
         except Exception as error:  # whatever is wrong with one folder, the others go on
-            is_default = folder.name == self.default  # its error is raised where it is asked for
-            self._give_up(folder, error, logging.DEBUG if is_default else logging.WARNING)
+            is_default = model == self.default  # its error is raised where it is asked for
+            self._give_up(model, error, logging.DEBUG if is_default else logging.WARNING)
 
     def _load(self, model: str, lock: Lock) -> Served:
         folder, known = self._folders[model], self.descriptions[model]
@@ -280,7 +312,10 @@ class Registry:
             if model in self._foreign:
                 heads = read_profile(folder, description.revision)
                 # The self-check makes no card, and a profile may be of other weights.
-                description = replace(description, card=known.card, heads=heads)
+                steps = known.steps
+                description = replace(
+                    description, id=model, card=known.card, heads=heads, steps=steps
+                )
             with self._lock:
                 self._check_wanted(model, lock)
                 if model in self._foreign:
@@ -293,7 +328,7 @@ class Registry:
             is_other = is_fatal(error) and not is_out_of_memory(error)
             if is_other or not isinstance(error, Exception):
                 raise  # it says nothing of this folder
-            self._give_up(folder, error)
+            self._give_up(model, error)
             self.describe(model)  # raises
             raise
         finally:
@@ -320,7 +355,10 @@ class Registry:
         )
 
     def _remove(self, model: str) -> None:
+        for step in [each for each in self._folders if each.startswith(f"{model}{AT}")]:
+            self._remove(step)
         del self._folders[model]
+        self._wholes.pop(model, None)
         self._profiled.pop(model, None)
         self._foreign.discard(model)
         self._unchecked.discard(model)
@@ -330,17 +368,15 @@ class Registry:
         }
         self.memory.drop(model)
 
-    def _give_up(self, folder: Path, error: Exception, level: int = logging.WARNING) -> None:
+    def _give_up(self, model: str, error: Exception, level: int = logging.WARNING) -> None:
         # Clients learn which file is wrong, not its path on this machine.
-        name = _shown(folder.name, MAX_MODEL_ID_CHARACTERS)
+        folder, name = self._folders[model], _shown(model, MAX_MODEL_ID_CHARACTERS)
         reason = _shown(str(error).replace(str(folder), name), MAX_REASON_CHARACTERS)
         logger.log(level, "the model in %s cannot be used: %s", _shown(str(folder)), reason)
         # New maps, because another thread may be reading the old ones.
         self.unavailable = {**self.unavailable, name: reason}
         self.descriptions = {
-            model: description
-            for model, description in self.descriptions.items()
-            if model != folder.name
+            each: description for each, description in self.descriptions.items() if each != model
         }
 
 
@@ -469,7 +505,7 @@ def _no_room(model: str, error: NoRoom) -> Problem:
     return Problem(503, kind, detail, limit=limit, actual=actual)
 
 
-def _unknown_model(model: str, known: Mapping[str, Description]) -> Problem:
+def _unknown_model(model: str, known: Iterable[str]) -> Problem:
     available = sorted(known)
     ids = f"the models are {', '.join(available)}" if available else "there are none at all"
     detail = f"there is no model {echo(model)}; {ids}"

@@ -47,7 +47,7 @@ async def models(request: Request, services: ServicesDep) -> ModelsAnswer:
             model_summary(description, registry.status(description.id)).model_copy(
                 update={"has_atlas": services.atlases.has(description.id)}
             )
-            for description in registry.descriptions.values()
+            for description in registry.listed
         ],
         unavailable=[
             UnavailableModel(id=model, reason=reason)

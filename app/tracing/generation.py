@@ -385,7 +385,7 @@ class Generator:
     def _require_decoder(self, checkpoint: Served) -> None:
         if (kind := checkpoint.config.kind) == "decoder":
             return
-        known = self.registry.descriptions.values()
+        known = self.registry.listed
         decoders = sorted(
             description.id for description in known if description.config.kind == "decoder"
         )

@@ -81,8 +81,8 @@ def evaluate(
 ) -> None:
     """Measure a model on unseen text and write the figures to its card.
 
-    Without files, the model is measured on the texts that ship with the project. `headlight
-    profile` measures its heads.
+    Without files, the model is measured on the texts that ship with the project. With --text each
+    kept state of its training is measured too. `headlight profile` measures its heads.
     """
     from headlight.lab.evaluation.figures import (
         joined,
@@ -90,8 +90,11 @@ def evaluate(
         measure_bits,
         measure_expert_tokens,
     )
+    from headlight.lab.evaluation.steps import write_scores
     from headlight.lab.figures import Evidence
     from headlight.model.checkpoint.loading import load_checkpoint
+    from headlight.model.checkpoint.steps import steps_in
+    from headlight.model.corpus import read_documents
     from headlight.model.device import choose_device
     from headlight.model.foreign import is_foreign
 
@@ -136,6 +139,9 @@ def evaluate(
             "measured on the project's own texts; name held-out text with --text for the rest"
             + (f"; the figures on the card come from: {known}" if known else "")
         )
+    if evidence.text and steps_in(folder):
+        documents = read_documents(evidence.text)
+        write_scores(folder, documents, named=[path.name for path in evidence.text])
     figures = joined(card.metrics, figures, evidence)
     figures |= {BITS: card.metrics[BITS]} if BITS in card.metrics else {}
     _renew_card(folder, replace(card, metrics=figures, expert_tokens=expert_tokens))

@@ -99,6 +99,15 @@ def train(
         str | None,
         option("Take the tokenizer of this model.", "MODEL", "trained on the corpus"),
     ] = None,
+    keep_steps: Annotated[
+        int | None,
+        option(
+            "Keep so many states as models, evenly spaced in the logarithm of their steps: the "
+            "page's slider goes through them.",
+            "N",
+            "none",
+        ),
+    ] = None,
     resume: Annotated[bool, option("Continue the run where it stopped.", name="--resume")] = False,
 ) -> None:
     """Train a model on your own text; Ctrl-C saves, --resume continues.

@@ -61,6 +61,7 @@ def train_model(
     reward: str | None,
     teacher: str | None,
     tokenizer: str | None,
+    keep_steps: int | None,
     resume: bool,
 ) -> bool:
     """Train a model, or resume its training; the arguments are the options of `headlight train`.
@@ -83,7 +84,13 @@ def train_model(
                 if resume:
                     models = begun_from or teacher or reward or tokenizer
                     is_other = _is_other_corpus(out, [*(corpus or ()), *(comparisons or ())])
-                    if is_other or config or assignments or models or seed is not None:
+                    if (
+                        is_other
+                        or config
+                        or assignments
+                        or models
+                        or (seed, keep_steps) != (None, None)
+                    ):
                         raise UsageError(
                             "a resumed run keeps its corpus, its seed, its settings, the model it "
                             "began from and its other models; leave them out"
@@ -97,7 +104,9 @@ def train_model(
                         processes=processes,
                     )
                 else:
-                    settings = _settings(config, assignments, steps=steps, seed=seed)
+                    settings = _settings(
+                        config, assignments, steps=steps, seed=seed, keep_steps=keep_steps
+                    )
                     if RECIPES[recipe].takes_reward:
                         begun_from = begun_from or RECIPES[recipe].begins_from
                         merge(settings, _raters(recipe, reward, begun_from))
@@ -168,13 +177,13 @@ def _command(n_processes: int) -> str:
 
 
 def _settings(
-    config: Path | None, assignments: Sequence[str] | None, *, steps: int | None, seed: int | None
+    config: Path | None, assignments: Sequence[str] | None, **options: int | None
 ) -> dict[str, Any]:
     """Merge a file, assignments and options, each overriding the one before."""
     changes = read_settings_file(config) if config else {}
     merge(changes, read_settings(assignments or ()))
-    options = {"loop.steps": steps, "loop.seed": seed}
-    merge(changes, {name: value for name, value in options.items() if value is not None})
+    given = {f"loop.{name}": value for name, value in options.items() if value is not None}
+    merge(changes, given)
     return changes
 
 

@@ -31,9 +31,9 @@ from headlight.lab.training.config import (
     check,
 )
 from headlight.lab.training.distributed import ALONE, Processes
+from headlight.lab.training.kept_steps import keep_step, kept_steps
 from headlight.lab.training.loop import METRICS, SAMPLES, STATE, Loop
 from headlight.lab.training.registry import RECIPES
-from headlight.lab.training.kept_steps import keep_step, kept_steps
 from headlight.lab.training.samples import sample_texts
 from headlight.model.checkpoint.card import ModelCard
 from headlight.model.checkpoint.files import RUN, TOKENIZER, CheckpointError

@@ -7,6 +7,7 @@
     shared_tokenizer  one tokenizer that several folders name
     difference        a model that is stored as its difference from another one
     run_curves        the figures of a training run by step
+    steps             the states of a training, in sub-folders
     loading           `load`, `save` and `describe` a folder
     checkpoint        `Checkpoint`: a model with its tokenizer and metadata, which is `Served`
 

@@ -43,6 +43,7 @@ from headlight.model.checkpoint.files import (
 from headlight.model.checkpoint.profile import read_profile
 from headlight.model.checkpoint.run_curves import read_curves
 from headlight.model.checkpoint.shared_tokenizer import shared_tokenizer
+from headlight.model.checkpoint.steps import AT, id_of, steps_in, whole_of
 from headlight.model.config import TransformerConfig
 from headlight.model.description import Description
 from headlight.model.foreign import is_foreign, load_foreign, load_live
@@ -88,7 +89,7 @@ def describe(folder: Path | str) -> Description:
     require_file(folder, CONFIG, MAX_BYTES[CONFIG])
     config, quantization, difference = _read_config(folder)
     for name, max_bytes in MAX_BYTES.items():
-        if name != TOKENIZER or difference is None:
+        if name != TOKENIZER or tokenizer_file(folder) == folder / name:
             require_file(folder, name, max_bytes)
     base = None if difference is None else _read_base(folder, difference)
     try:
@@ -99,7 +100,7 @@ def describe(folder: Path | str) -> Description:
     _require_weights(folder, bare, quantization, difference, base)
     revision = _revision(folder)
     return Description(
-        id=folder.name,
+        id=id_of(folder),
         config=config,
         card=card,
         revision=revision,
@@ -162,7 +163,7 @@ def _rotation(config: TransformerConfig) -> Rotation:
 
 
 def find_model(model: Path | str, models_dir: Path | None = None) -> Path:
-    """Return the folder of a model, by its name or as it is.
+    """Return the folder of a model, by its name or as it is; ``name@512`` is its state at step 512.
 
     A name takes precedence over a folder of that name; write ``./stories`` for the folder.
 
@@ -173,6 +174,13 @@ def find_model(model: Path | str, models_dir: Path | None = None) -> Path:
     Raises:
         CheckpointError: there is neither a model nor a folder of that name.
     """
+    if isinstance(model, str) and AT in model and not Path(model).is_dir():
+        whole, _, step = model.rpartition(AT)
+        folder = find_model(whole, models_dir)
+        if step.isdecimal() and (found := steps_in(folder).get(int(step))):
+            return found
+        steps = ", ".join(map(str, steps_in(folder))) or "none"
+        raise CheckpointError(f"the model {whole!r} has no step {step!r}; its steps are {steps}")
     shipped = _names_in(ZOO)
     if model in shipped:
         return ZOO / model
@@ -322,7 +330,7 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
 
 
 def tokenizer_file(folder: Path) -> Path:
-    """Return the tokenizer of a folder: the base's if it is a difference, or a shared one.
+    """Return the tokenizer of a folder: its own, a shared one, or that of the whole or the base.
 
     Raises:
         CheckpointError: the config is damaged, or the model that has the tokenizer is not there.
@@ -331,6 +339,8 @@ def tokenizer_file(folder: Path) -> Path:
         *_, difference = _read_config(folder)
         if difference is not None:
             return shared_tokenizer(difference.folder(folder, ZOO), ZOO)
+        if (whole := whole_of(folder)) is not None:
+            return shared_tokenizer(whole, ZOO)
     return shared_tokenizer(folder, ZOO)
 
 

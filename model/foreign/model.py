@@ -19,6 +19,7 @@ from torch import Tensor
 from headlight.model import cancellation
 from headlight.model.checkpoint.card import ModelCard
 from headlight.model.checkpoint.files import CheckpointError
+from headlight.model.checkpoint.steps import id_of
 from headlight.model.config import RoutedExperts
 from headlight.model.description import NO_LIMIT, Description
 from headlight.model.foreign import attention as attention_file
@@ -329,7 +330,7 @@ def load_foreign(
         return serve_module(
             module,
             task,
-            files.path.resolve().name,
+            id_of(files.path.resolve()),
             tokenizer,
             card=readme_card(files.path),
             revision=revision(),

@@ -44,7 +44,7 @@ class RepeatsConfig(positions.PositionsConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("refrains", "lists"):
-            require(self, name, 0 <= getattr(self, name), "be at least 0")
+            require(self, name, getattr(self, name) >= 0, "be at least 0")
         rule = f"be at most count ({self.count}) together with the lists ({self.lists})"
         require(self, "refrains", self.refrains + self.lists <= self.count, rule)
         rule = f"lie between 1 and a third of tokens ({self.tokens})"
