@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 from headlight.analyses.registry import available
 from headlight.model.checkpoint.card import CLAIMS, ModelCard, aligner_of, measured_claim
-from headlight.model.checkpoint.profile import head_labels
+from headlight.model.checkpoint.profile import LEAST_SCORE, head_labels
+from headlight.model.checkpoint.steps import AT
 from headlight.model.description import Description
 from headlight.models.registry import ModelStatus
 from headlight.schemas.models import (
@@ -21,12 +23,17 @@ from headlight.schemas.models import (
     ReplacementAnswer,
     SiteAnswer,
     SoftmaxAnswer,
+    StepAnswer,
 )
+
+STATE_LABELS = ("induction", "previous")
 
 
 def model_summary(description: Description, status: ModelStatus) -> ModelSummary:
     """Return a model's card without its sites, sources and figures."""
     config, card = description.config, description.card
+    step = description.id.rpartition(AT)[2]
+    own = next((state for state in description.steps if str(state["step"]) == step), {})
     return ModelSummary(
         id=description.id,
         title=card.title,
@@ -61,10 +68,36 @@ def model_summary(description: Description, status: ModelStatus) -> ModelSummary
             lowers_capitals=description.normalization.lowers_capitals,
         ),
         analyses=available(description),
-        head_labels=head_labels(description.heads) if description.heads else {},
+        head_labels=head_labels(description.heads)
+        if description.heads
+        else _labels(description, own),
         aligner=AlignerAnswer(**aligner) if (aligner := aligner_of(card)) else None,
         examples=[example_answer(card, title) for title in card.examples],
+        steps=[
+            StepAnswer(**state, head_labels=_labels(description, state))
+            for state in description.steps
+        ],
     )
+
+
+def _labels(
+    description: Description, state: Mapping[str, Any]
+) -> dict[str, list[dict[str, float]]]:
+    """Return the labels of a state of a training by the scores that were measured at it."""
+    if not all(name in state for name in STATE_LABELS):
+        return {}
+    layers = zip(*(state[name] for name in STATE_LABELS), strict=True)
+    return {
+        facts.path: [
+            {
+                name: score
+                for name, score in zip(STATE_LABELS, scores, strict=True)
+                if score >= LEAST_SCORE
+            }
+            for scores in zip(*of_layer, strict=True)
+        ]
+        for facts, of_layer in zip(description.attentions, layers, strict=False)
+    }
 
 
 def model_answer(description: Description, status: ModelStatus) -> ModelAnswer:

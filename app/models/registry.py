@@ -290,6 +290,9 @@ class Registry:
             if whole is not None:
                 self._wholes[model] = whole
                 description = replace(description, id=model, steps=read_states(whole))
+            elif known := self.descriptions.get(model.rpartition(AT)[0]):
+                card = replace(known.card, metrics={}, training=description.card.training)
+                description = replace(description, card=card, steps=known.steps)
             if is_other:
                 self._foreign.add(model)
             if not is_checked:

@@ -240,6 +240,33 @@ class AlignerAnswer(Answer):
     )
 
 
+class StepAnswer(Answer):
+    """A state of a training, which is the model `{model}@{step}`, and what was measured at it."""
+
+    step: int
+    tokens: int | None = Field(None, description="What it had read; null: it was not noted.")
+    previous: list[list[float]] | None = Field(
+        None,
+        description="By layer and head, the mean weight on the token before, on held-out text; "
+        "null, as the other figures: the state was not measured.",
+    )
+    induction: list[list[float]] | None = Field(
+        None,
+        description="By layer and head, the mean weight on what followed the token before, in "
+        "lists of random tokens that are read twice.",
+    )
+    repeat_gain: float | None = Field(
+        None, description="How much lower the loss of the second reading is, in nats a token."
+    )
+    early_loss: float | None = Field(
+        None, description="In nats a token, in the first quarter of 128 tokens of held-out text."
+    )
+    late_loss: float | None = Field(None, description="In their last quarter.")
+    head_labels: dict[str, list[dict[str, float]]] = Field(
+        description="As those of the model, of the two scores; empty: the state was not measured."
+    )
+
+
 class ModelSummary(Answer):
     """A model's card without its sites, sources and figures."""
 
@@ -305,6 +332,9 @@ class ModelSummary(Answer):
         description="null: no head was measured, or the model does not translate."
     )
     examples: list[ExampleAnswer]
+    steps: list[StepAnswer] = Field(
+        description="The states of its training that can be read as models; empty: none was kept."
+    )
 
 
 class CurveAnswer(Answer):

@@ -9,6 +9,7 @@ from pydantic import (
     Field,
     ValidationInfo,
     field_validator,
+    model_validator,
 )
 from pydantic_core import PydanticCustomError
 
@@ -33,6 +34,7 @@ from headlight.forms import (
     TensorAnswer,
     option,
 )
+from headlight.model.checkpoint.steps import AT
 from headlight.schemas.edits import EDITS, KINDS, EditRequests
 
 MAX_ANALYSES = 64
@@ -63,7 +65,36 @@ def example(**members: Any) -> ConfigDict:
     return ConfigDict(json_schema_extra={"examples": [members]})
 
 
-class TokenizeRequest(Request):
+class OfModel(Request):
+    """A request to a model, which may be taken from the middle of its training."""
+
+    step: Annotated[int, Field(ge=0, lt=10**12)] | None = option(
+        None,
+        "The step of its training at which the model is taken; if omitted, the last. The answer "
+        "names such a model `{model}@{step}`.",
+        is_resolved=True,
+        help="The model as it was at this step of its training.",
+        metavar="N",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _name_step(cls, sent: Any) -> Any:
+        """Name the state of the training in place of model and step."""
+        step, model = (sent.get("step"), sent.get("model")) if isinstance(sent, dict) else (0, 0)
+        if type(step) is int and step >= 0 and isinstance(model, str):
+            return {**sent, "model": f"{model}{AT}{step}", "step": None}
+        return sent
+
+    @field_validator("step")
+    @classmethod
+    def _has_model(cls, step: int | None) -> int | None:
+        if step is not None:
+            raise PydanticCustomError("step", "is the step of a model; name it in model")
+        return step
+
+
+class TokenizeRequest(OfModel):
     """A text to split into tokens."""
 
     model_config = example(text="The cat sat on the mat.")
@@ -238,7 +269,7 @@ class TraceRequest(TraceOptions, TokenizeRequest):
     )
 
 
-class TracesRequest(TraceOptions):
+class TracesRequest(TraceOptions, OfModel):
     """Several texts to trace alike."""
 
     model_config = example(

@@ -3,7 +3,7 @@
  * the stage draws it.
  */
 
-import { askWhenRefused, cardOf } from './api/calls.js';
+import { askWhenRefused, cardOf, wholeOf } from './api/calls.js';
 import { followLink } from './api/links.js';
 import { Reader } from './api/reader.js';
 import { isChapter } from './rules/chapter.js';
@@ -61,7 +61,8 @@ const reader = new Reader({
     onCatalogue: (catalogue) => composer.offer(catalogue),
     onModel(card, isKnown) {
       const { text, target } = store.state;
-      composer.show({ text: text ?? '', target, model: isKnown ? card.id : '', card });
+      composer.show({ text: text ?? '', target, model: isKnown ? wholeOf(card.id) : '', card });
+      showSteps(card);
       showFacts();
     },
     onReading(isReading) {
@@ -227,6 +228,16 @@ function sharedNow() {
   const { trace } = reader;
   const grid = stage.grid ?? {};
   return trace && { trace, figure: { grid, held: stage.grid?.held } };
+}
+
+/** Show the slider over the states of the model's training, if there are several. @param {import('./trace/card.js').Card} of */
+async function showSteps({ id }) {
+  const whole = cardOf(reader.catalogue, wholeOf(id));
+  const host = byId('steps');
+  host.hidden = !chapters || !whole?.steps || whole.steps.length < 2;
+  if (host.hidden || !whole) return;
+  const { showSteps: show } = await import('./ui/steps.js');
+  show(host, whole, id, (model) => store.change({ model }, true));
 }
 
 /** Show the facts about the model, when they changed and are in sight. */

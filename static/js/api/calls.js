@@ -350,7 +350,26 @@ export const NO_MODELS = Object.freeze({ default: '', models: [] });
  * @returns {Card|undefined} the model's card
  */
 export function cardOf({ models, default: standard }, id) {
-  return models.find((card) => card.id === (id || standard));
+  return models.find((card) => card.id === (id || standard)) ?? stateOf(models, id);
+}
+
+/** Return the id of the whole model of which one may be a state, `forming@512`. @param {string} id */
+export function wholeOf(id) {
+  return id.split('@')[0];
+}
+
+/**
+ * Return the card of a state of a training: that of the model, with the labels of the state.
+ * @param {Card[]} models
+ * @param {string} id
+ * @returns {Card|undefined}
+ */
+function stateOf(models, id) {
+  const card = models.find((each) => each.id === wholeOf(id));
+  const state = card?.steps?.find(({ step }) => id === `${card.id}@${step}`);
+  if (!card || !state) return undefined;
+  const title = `${modelName(card)}, step ${grouped(state.step)}`;
+  return { ...card, id, title, head_labels: state.head_labels, has_atlas: false };
 }
 
 /**

@@ -3,7 +3,7 @@
  * sentence, or of another model.
  */
 
-import { modelName } from '../../api/calls.js';
+import { cardOf, modelName, wholeOf } from '../../api/calls.js';
 import { shortened, visibleLine } from '../../words/text.js';
 import {
   hasTwoSides,
@@ -161,13 +161,17 @@ export function showing({ a }, state, shown) {
 }
 
 /**
- * Return the models that this one can be compared with, those of its kind first.
+ * Return the models that this one can be compared with: other states of its training, then those of its kind.
  * @param {{card?: Card}} of
  * @param {Card[]} cards
  */
 export function othersOf({ card }, cards) {
   const others = cards.filter(({ id }) => id !== card?.id);
+  const whole = cards.find(({ id }) => id === wholeOf(card?.id ?? ''));
+  const states = (whole?.steps ?? []).map(({ step }) => `${whole?.id}@${step}`);
+  const catalogue = { models: cards, default: '' };
   return [
+    ...states.filter((id) => id !== card?.id).flatMap((id) => cardOf(catalogue, id) ?? []),
     ...others.filter(({ kind }) => kind === card?.kind),
     ...others.filter(({ kind }) => kind !== card?.kind),
   ];
