@@ -11,6 +11,7 @@ Edits: TypeAlias = Mapping[str, Any] | Iterable[Mapping[str, Any]]
 class TokenizeArguments(TypedDict, total=False):
     """The fields of `TokenizeRequest` that are given by name."""
 
+    step: SupportsIndex | None
     ids: Integers | None
     model: str | None
     special_tokens: bool | None
@@ -19,6 +20,7 @@ class TokenizeArguments(TypedDict, total=False):
 class TraceArguments(TypedDict, total=False):
     """The fields of `TraceRequest` that are given by name."""
 
+    step: SupportsIndex | None
     ids: Integers | None
     model: str | None
     special_tokens: bool | None
@@ -41,6 +43,7 @@ class TraceArguments(TypedDict, total=False):
 class TracesArguments(TypedDict, total=False):
     """The fields of `TracesRequest` that are given by name."""
 
+    step: SupportsIndex | None
     logit_difference: Mapping[str, Any] | None
     predictions: Mapping[str, Any] | None
     patching: Mapping[str, Any] | None
@@ -63,6 +66,7 @@ class TracesArguments(TypedDict, total=False):
 class GenerateArguments(TypedDict, total=False):
     """The fields of `GenerateRequest` that are given by name."""
 
+    step: SupportsIndex | None
     ids: Integers | None
     model: str | None
     special_tokens: bool | None

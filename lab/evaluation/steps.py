@@ -1,4 +1,4 @@
-"""What changes over a training: scores of every head, gain on a repeated list, early and late loss.
+"""Scores over a training: of every head, of a repeated list, and the early and late loss.
 
 They are measured at each kept state (`headlight.model.checkpoint.steps`), on the same rows.
 """

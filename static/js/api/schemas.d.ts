@@ -420,6 +420,7 @@ export interface FeedersAnswer {
 }
 
 export interface GenerateRequest {
+  step?: number | null;
   ids?: number[] | null;
   text?: string | null;
   model?: string | null;
@@ -567,6 +568,7 @@ export interface ModelAnswer {
   head_labels: Record<string, Record<string, number>[]>;
   aligner: AlignerAnswer | null;
   examples: ExampleAnswer[];
+  steps: StepAnswer[];
   trained_on: string[];
   began_from: string | null;
   attribution: string[];
@@ -618,6 +620,7 @@ export interface ModelSummary {
   head_labels: Record<string, Record<string, number>[]>;
   aligner: AlignerAnswer | null;
   examples: ExampleAnswer[];
+  steps: StepAnswer[];
 }
 
 export interface ModelsAnswer {
@@ -895,6 +898,17 @@ export interface Step {
   claim_lines: number[];
 }
 
+export interface StepAnswer {
+  step: number;
+  tokens?: number | null;
+  previous?: number[][] | null;
+  induction?: number[][] | null;
+  repeat_gain?: number | null;
+  early_loss?: number | null;
+  late_loss?: number | null;
+  head_labels: Record<string, Record<string, number>[]>;
+}
+
 export interface StrongestAnswer {
   sentence: number;
   query: number;
@@ -1010,6 +1024,7 @@ export interface TokenWritten {
 }
 
 export interface TraceRequest {
+  step?: number | null;
   ids?: number[] | null;
   text?: string | null;
   model?: string | null;
