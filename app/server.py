@@ -22,6 +22,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
+from multiprocessing import parent_process
 from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -297,9 +298,22 @@ def end_now() -> None:
     os._exit(0)
 
 
+def end_with_parent() -> None:
+    """End a worker once its supervisor has ended, by whatever signal: it would keep the port."""
+    if (parent := parent_process()) is not None:
+
+        def wait() -> None:
+            parent.join()
+            logger.error("the process that started this worker has ended; the worker ends, too")
+            end_now()
+
+        threading.Thread(target=wait, name="parent", daemon=True).start()
+
+
 def build(settings: Settings) -> FastAPI:
     """Prepare this process and make its application: called once in every worker."""
     logs.configure(settings.log_level, settings.log_format)
+    end_with_parent()
     sys.setswitchinterval(SWITCH_SECONDS)
     _raise_file_limit()
     keep_heap_compact()

@@ -85,7 +85,7 @@ def _batches(material: Material[Sequence[str], PositionsConfig]) -> PositionsBat
     return PositionsBatches(material.text_rows(material.config.tokens), material.config)
 
 
-def require_room(material: Material[Any, PositionsConfig]) -> None:
+def require_room(material: Material[Any, Any]) -> None:
     """Raise ValueError if the rows are longer than what the model reads."""
     tokens = material.config.tokens
     if tokens > material.max_tokens:

@@ -18,7 +18,6 @@ import torch
 from headlight.lab.training.batches import (
     Batch,
     Material,
-    TextRows,
     generator_of,
     repeated_rows,
 )
@@ -59,9 +58,6 @@ class RepeatsBatches(positions.PositionsBatches):
     """
 
     config: RepeatsConfig
-
-    def __init__(self, text: TextRows, config: RepeatsConfig) -> None:
-        super().__init__(text, config)
 
     def batch(self, step: int) -> Batch:
         """Return the rows of a step: text first, then refrains, then lists."""

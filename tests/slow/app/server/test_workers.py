@@ -8,6 +8,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 
 import httpx
 import pytest
@@ -49,6 +50,22 @@ def workers_of(server):
         check=True,
     ).stdout
     return [int(line.split()[0]) for line in listed.splitlines() if "spawn_main" in line]
+
+
+def test_workers_end_with_a_supervisor_that_is_killed():
+    with serving("--device", "cpu", "--workers", "2") as server:
+        wait_for(lambda: len(workers_of(server)) == 2, 60)
+        workers = workers_of(server)
+        server.process.kill()
+        server.process.wait()
+        wait_for(lambda: not any(map(is_running, workers)), 10)
+
+
+def is_running(process):
+    try:
+        return Path(f"/proc/{process}/stat").read_text().split(") ")[1][0] != "Z"
+    except OSError:
+        return False
 
 
 def test_a_worker_that_is_killed_under_load_is_named_and_replaced():
