@@ -76,9 +76,9 @@ JS_FOLDERS = ["words", "trace", "rules", "state", "api", "plot", "ui", "views"]
 
 # Lines of code a folder may have. A commit that raises a number says in its body why.
 MOST_LINES = {
-    "app": 23_950,
+    "app": 24_150,
     "lab": 15_000,
-    "model": 35_250,
+    "model": 35_400,
     "model/analysis": 4_050,
     "model/attention": 1_800,
     "model/foreign": 8_050,
