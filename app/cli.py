@@ -17,6 +17,7 @@ from headlight.commands import (
     add,
     atlas,
     chapter,
+    chat,
     circuit,
     cluster,
     experiment,
@@ -33,7 +34,7 @@ from headlight.commands.parsing import Commands, option
 
 GROUP = "headlight.commands"
 MODULES = (
-    *(serve, trace, why, generate, experiment, circuit, study, profile, atlas, chapter, site),
+    *(serve, trace, why, generate, chat, experiment, circuit, study, profile, atlas, chapter, site),
     *(add, listings, cluster),
 )
 

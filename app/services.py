@@ -17,7 +17,7 @@ from headlight.models.loads import Loads
 from headlight.models.registry import registry_of
 from headlight.problems import Problem
 from headlight.schemas.edits import EditRequest
-from headlight.schemas.traces import TraceRequest
+from headlight.schemas.traces import TokenizeRequest, TraceRequest
 from headlight.serialization.formats import ResponseFormat
 from headlight.serialization.sending import Outgoing
 from headlight.serialization.trace import encode
@@ -37,6 +37,7 @@ from headlight.settings import (
     Settings,
 )
 from headlight.tracing.generation import Generator, Streams
+from headlight.tracing.jobs import check_texts, model_errors_as_problems
 from headlight.tracing.service import TraceService, trace_now
 
 Result = TypeVar("Result")
@@ -57,6 +58,9 @@ FILE_SECONDS = 10.0
 MAX_COMPUTATIONS = 64
 """Short work that is no pass, on one thread: tokens, tiles, encodings, saved pages."""
 
+MAX_CONVERSATIONS = 16
+"""Conversations whose text a chat template makes, on one thread: it is a stranger's."""
+
 logger = logging.getLogger(__name__)
 
 
@@ -66,7 +70,7 @@ def terminate() -> None:
 
 
 def _desks(settings: Settings) -> Iterator[Desk]:
-    """Yield the desks for circuits, dropped files, other computations, and searches of atlases."""
+    """Yield the desks: circuits, dropped files, short work, searches of atlases, conversations."""
     for most, title, many, seconds, late in (
         (
             *(MAX_CIRCUITS, "too-many-circuits", "circuits are being looked for"),
@@ -83,6 +87,13 @@ def _desks(settings: Settings) -> Iterator[Desk]:
         (
             *(MAX_SEARCHES, "too-many-searches", "searches are running"),
             *(settings.search_seconds, "the search took longer than {} s; name fewer heads"),
+        ),
+        (
+            *(MAX_CONVERSATIONS, "too-many-conversations", "chat templates are being read"),
+            *(
+                settings.work_seconds,
+                "the chat template took longer than {} s; send fewer messages",
+            ),
         ),
     ):
         yield Desk(most, title, many, seconds, late.format(f"{seconds:g}"))
@@ -142,7 +153,7 @@ class Services:
             settings.device,
             for_visitors=settings.visitors_profile or bool(settings.api_keys),
         )
-        self.circuits, self.files, self.computations, self.searches = _desks(settings)
+        self.circuits, self.files, self.computations, self.searches, self.chats = _desks(settings)
         self.atlases = Atlases(self.registry, settings.atlas_dir)
         self.loads = Loads(self.registry, settings.load_seconds)
         metrics = self.metrics
@@ -191,13 +202,35 @@ class Services:
             return False
         request = TraceRequest.model_validate_json(content)
         with ExitStack() as stack:
-            await self.use_model(request.model, stack, client_left)
+            model = await self.use_model(request.model, stack, client_left)
+            await self.read_messages(model, request, client_left)
             await self.fetch_sources(request.edits, client_left)
             job = self.traces.job(request)
             if job.id != trace_id:  # its model has changed meanwhile
                 return False
             await self.traces.compute(job, client_left)
         return True
+
+    async def read_messages(
+        self, model: str, request: TokenizeRequest, client_left: ClientLeft
+    ) -> None:
+        """Have the messages of a request rendered, which a template may take seconds for.
+
+        The thread that computes passes then finds their text among those that are kept.
+
+        Raises:
+            Problem: 422, the messages are too long, or the model's template rejects them.
+            ClientDisconnected: the client disconnected meanwhile.
+        """
+        if (said := request.said) is None:
+            return
+        check_texts(request, self.settings.max_characters)
+
+        def read() -> None:
+            with model_errors_as_problems():
+                self.registry.checkpoint(model).tokenizer.encode_messages(said)
+
+        await self.chats.run(read, client_left)
 
     async def fetch_sources(
         self, edits: Sequence[EditRequest] | None, client_left: ClientLeft

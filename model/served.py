@@ -20,7 +20,7 @@ from headlight.model.config import Architecture
 from headlight.model.description import Description
 from headlight.model.hooks import Edit
 from headlight.model.interventions.intervention import Intervention
-from headlight.model.trace import NamedArray, Token
+from headlight.model.trace import Message, NamedArray, Token
 
 if TYPE_CHECKING:
     from headlight.model.weights import Weights
@@ -53,6 +53,20 @@ class TextTokenizer(Protocol):
 
         Raises:
             ValueError: the text cannot be encoded.
+        """
+
+    def encode_read(self, text: str) -> list[Token]:
+        """Return the tokens of a text in which a typed special token is that token.
+
+        Raises:
+            NoSpecialTokens: the model has none to type.
+        """
+
+    def encode_messages(self, messages: Sequence[Message]) -> tuple[str, list[Token]]:
+        """Return the text that the model's chat template makes of messages, and its tokens.
+
+        Raises:
+            NoChat: there is no template, or it rejects the messages.
         """
 
     def encode_target(self, text: str) -> list[Token]:

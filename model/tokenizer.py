@@ -23,7 +23,9 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
 from headlight.model.checkpoint.files import MAX_BYTES, TOKENIZER, read_file
 from headlight.model.token_names import byte_of_letter, name_of_bytes
-from headlight.model.trace import Token
+from headlight.model.trace import Message, Token
+
+NO_TEMPLATE = "the model has no chat template, so it reads no messages; send them as a text"
 
 START = "<s>"
 END = "</s>"
@@ -67,6 +69,14 @@ CHARACTER_CLASS = re.compile(r"\[([^\\\[\]^&-]+)\]")
 
 class UnreadableText(ValueError):
     """The tokenizer's library panicked over a text."""
+
+
+class NoChat(ValueError):
+    """Messages were given to a model without a chat template, or its template rejects them."""
+
+
+class NoSpecialTokens(ValueError):
+    """Special tokens were to be read in a text, and the model has none that can be typed."""
 
 
 @contextmanager
@@ -135,6 +145,14 @@ class Tokenizer:
             tokens.append(self._special_token(self.mask_id, *mask.span()))
             begin = mask.end()
         return tokens + self._pieces(text[begin:], begin, n_words)
+
+    def encode_read(self, text: str) -> list[Token]:
+        """Reject every text: the special tokens of these models are added, not typed."""
+        raise NoSpecialTokens("this model has no special tokens to type; leave the switch off")
+
+    def encode_messages(self, messages: Sequence[Message]) -> tuple[str, list[Token]]:
+        """Reject all messages: the models of this project read texts."""
+        raise NoChat(NO_TEMPLATE)
 
     def encode_target(self, text: str) -> list[Token]:
         """Return the tokens of a target, which are those of a text."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,11 @@ from numpy.typing import NDArray
 from headlight.model import notebook
 from headlight.model.attention.terms import AttentionFacts as AttentionFacts
 from headlight.model.plotting import Drawable
+
+ROLES = ("system", "user", "assistant", "tool")
+"""Those of messages."""
+TEMPLATE = "template"
+"""The role of what a chat template adds to the words of messages."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +26,8 @@ class Token:
     ``text`` is the token's name, a function of its id: what it spells, leading space included, a
     byte of a character as ``\xf0`` (`token_names`). ``start`` and ``end`` are character
     offsets into the text; tokens of parts of one character share its offsets. ``word`` is the
-    index of the word that the token belongs to, None for special tokens.
+    index of the word that the token belongs to, None for special tokens. ``role`` is that of the
+    message whose words it spells, `TEMPLATE` if a chat template added it; None: there are none.
     """
 
     id: int
@@ -30,11 +36,19 @@ class Token:
     end: int
     word: int | None
     is_special: bool
+    role: str | None = None
 
     @property
     def is_typed(self) -> bool:
         """Whether it spells characters of the text; a start token that was added does not."""
         return not self.is_special or self.end > self.start
+
+
+class Message(NamedTuple):
+    """A message of a conversation: its role, one of `ROLES`, and its words."""
+
+    role: str
+    content: str
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -38,7 +38,7 @@ from headlight.model.interventions.intervention import Intervention
 from headlight.model.interventions.site_edit import require_positions
 from headlight.model.served import Served
 from headlight.model.sites import UnknownSite, layer_of, match_sites, require_heads, require_layers
-from headlight.model.trace import NamedArray, Token, Trace
+from headlight.model.trace import Message, NamedArray, Token, Trace
 
 DEFAULT_CAPTURE = (
     "*.self_attention.weights",
@@ -250,17 +250,21 @@ def tokenize(
     target: str | None = None,
     *,
     ids: Sequence[int] | None = None,
+    messages: Sequence[Message] | None = None,
     special_tokens: bool = True,
+    read_special_tokens: bool = False,
     is_observed: bool = False,
 ) -> ModelInput:
     """Cut a text, and a target if there is one, into the tokens that a model reads.
 
     Args:
         checkpoint: the model and its tokenizer.
-        text: the text; None: `ids` are given.
+        text: the text; None: `ids` or `messages` are given.
         target: of an encoder–decoder.
         ids: token ids in place of a text, read as they are.
+        messages: in place of a text, those that the model's chat template makes it of.
         special_tokens: whether the model's special tokens are added to the text.
+        read_special_tokens: whether a special token typed in the text is that token.
         is_observed: whether only parts of its attention are asked for, so that the text may be
             longer than ``max_tokens``, as far as the positions of the model reach.
 
@@ -269,7 +273,9 @@ def tokenize(
         TooManyTokens: a text is longer than the model can read.
         NoTarget: the model reads one text only.
         UnknownToken: the model has no such token.
-        ValueError: a text holds a lone surrogate, or there is neither a text nor ids.
+        NoChat: the model has no chat template, or it rejects the messages.
+        NoSpecialTokens: the model has none to type.
+        ValueError: a text holds a lone surrogate, or there is neither a text nor ids nor messages.
     """
     for value in (text, target):
         if not isinstance(value, str | None):
@@ -282,10 +288,19 @@ def tokenize(
         limit = checkpoint.description.longest_text
     if ids is not None:
         text, tokens = read_ids(checkpoint, ids, limit)
+    elif messages is not None:
+        text, read = checkpoint.tokenizer.encode_messages(messages)
+        tokens = _fitting(checkpoint, read, limit, "conversation")
     elif text is not None:
-        tokens = read_tokens(checkpoint, text, special_tokens=special_tokens, limit=limit)
+        tokens = read_tokens(
+            checkpoint,
+            text,
+            special_tokens=special_tokens,
+            read_special_tokens=read_special_tokens,
+            limit=limit,
+        )
     else:
-        raise ValueError("there is nothing to read; give a text or ids")
+        raise ValueError("there is nothing to read; give a text, ids or messages")
     target_tokens = None
     if target is not None:
         if checkpoint.config.kind != "encoder-decoder":
@@ -301,6 +316,7 @@ def read_tokens(
     *,
     is_target: bool = False,
     special_tokens: bool = True,
+    read_special_tokens: bool = False,
     limit: int | None = None,
 ) -> tuple[Token, ...]:
     """Return the tokens that a model reads for a text.
@@ -310,6 +326,7 @@ def read_tokens(
         text: the text.
         is_target: whether the decoder of an encoder–decoder reads it.
         special_tokens: whether the model's special tokens are added.
+        read_special_tokens: whether those typed in a text are read as such.
         limit: the most tokens; None: ``max_tokens`` of the model.
 
     Raises:
@@ -319,12 +336,20 @@ def read_tokens(
     if not text.strip():
         raise EmptyText(f"the {what} is empty; type at least one word")
     tokenizer = checkpoint.tokenizer
-    tokens = tokenizer.encode_target(text) if is_target else tokenizer.encode(text)
+    encode = tokenizer.encode_read if read_special_tokens else tokenizer.encode
+    tokens = (tokenizer.encode_target if is_target else encode)(text)
     if not special_tokens:
         tokens = typed_tokens(tokens)
+    limit = checkpoint.config.max_tokens if limit is None else limit
+    return _fitting(checkpoint, tokens, limit, what)
+
+
+def _fitting(
+    checkpoint: Served, tokens: Sequence[Token], limit: int, what: str
+) -> tuple[Token, ...]:
+    """Return tokens that the model has, at least one and at most `limit`."""
     if not tokens:
         raise EmptyText(f"the {what} has no tokens; type at least one word")
-    limit = checkpoint.config.max_tokens if limit is None else limit
     if len(tokens) > limit:
         raise TooManyTokens(len(tokens), limit, what)
     require_known(checkpoint, tokens)
@@ -517,7 +542,9 @@ def trace(
     target: str | None = None,
     *,
     ids: Sequence[int] | None = None,
+    messages: Sequence[Message] | None = None,
     special_tokens: bool = True,
+    read_special_tokens: bool = False,
     capture: str | Iterable[str] | None = None,
     layers: SupportsIndex | Iterable[SupportsIndex] | None = None,
     heads: SupportsIndex | Iterable[SupportsIndex] | None = None,
@@ -530,10 +557,12 @@ def trace(
 
     Args:
         checkpoint: the model and its tokenizer.
-        text: the text; None: `ids` are given.
+        text: the text; None: `ids` or `messages` are given.
         target: the target of an encoder–decoder; None: its own translation.
         ids: token ids in place of a text, read as they are.
+        messages: in place of a text, those that the model's chat template makes it of.
         special_tokens: whether the model's special tokens, such as a start token, are added.
+        read_special_tokens: whether a special token typed in the text is that token.
         capture: globs over site names; None: `DEFAULT_CAPTURE`.
         layers: of the sites in a layer, only those in these layers.
         heads: of the arrays with a head axis, only these heads.
@@ -573,7 +602,9 @@ def trace(
         text,
         target,
         ids=ids,
+        messages=messages,
         special_tokens=special_tokens,
+        read_special_tokens=read_special_tokens,
         is_observed=spec.is_observed,
     )
     inputs = with_translations(checkpoint, [model_input])

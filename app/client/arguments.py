@@ -13,8 +13,10 @@ class TokenizeArguments(TypedDict, total=False):
 
     step: SupportsIndex | None
     ids: Integers | None
+    messages: Iterable[Mapping[str, Any]] | None
     model: str | None
     special_tokens: bool | None
+    read_special_tokens: bool | None
 
 
 class TraceArguments(TypedDict, total=False):
@@ -22,8 +24,10 @@ class TraceArguments(TypedDict, total=False):
 
     step: SupportsIndex | None
     ids: Integers | None
+    messages: Iterable[Mapping[str, Any]] | None
     model: str | None
     special_tokens: bool | None
+    read_special_tokens: bool | None
     logit_difference: Mapping[str, Any] | None
     predictions: Mapping[str, Any] | None
     patching: Mapping[str, Any] | None
@@ -68,8 +72,10 @@ class GenerateArguments(TypedDict, total=False):
 
     step: SupportsIndex | None
     ids: Integers | None
+    messages: Iterable[Mapping[str, Any]] | None
     model: str | None
     special_tokens: bool | None
+    read_special_tokens: bool | None
     forced: Integers | None
     skip: SupportsIndex | None
     n_tokens: Required[SupportsIndex]

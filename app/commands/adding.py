@@ -27,7 +27,7 @@ from headlight.model.checkpoint.files import CARD, CONFIG, TOKENIZER, WEIGHTS, m
 from headlight.model.checkpoint.loading import ZOO, load_checkpoint, tokenizer_file
 from headlight.model.description import Description
 from headlight.model.extras import missing
-from headlight.model.foreign.folder import INDEX, SINGLE, is_foreign, read_folder
+from headlight.model.foreign.folder import CHAT_TEMPLATE, INDEX, SINGLE, is_foreign, read_folder
 from headlight.model.foreign.readme import README, readme_card
 from headlight.models.foreign import (
     STORED,
@@ -49,6 +49,7 @@ SMALL_FILES = (
     README,
     TOKENIZER,
     "added_tokens.json",
+    CHAT_TEMPLATE,
     "generation_config.json",
     "merges.txt",
     "source.spm",

@@ -47,14 +47,17 @@ def generate(
     with chosen_backend(options, is_long=False) as backend:
         request = request_of(GenerateRequest, members, backend, flags_of(ctx))
         with ending_with_its_reader():
-            _write_text(members["text"], backend.events(request), request.stop)
+            write_text(members["text"], backend.events(request), request.stop)
 
 
-def _write_text(text: str, events: Iterator[GenerationEvent], stop: Sequence[str]) -> None:
-    """Print tokens as they arrive; hold back incomplete UTF-8, and what may begin a stop string."""
+def write_text(text: str, events: Iterator[GenerationEvent], stop: Sequence[str]) -> str:
+    """Print tokens as they arrive, and return their text.
+
+    Incomplete UTF-8 is held back, and what may begin a stop string.
+    """
     from headlight.client import Ended, Started, TokenWritten
 
-    written, held, is_whole = "", "", True
+    written, held, is_whole, whole = "", "", True, ""
     for event in events:
         piece = text if isinstance(event, Started) else ""
         if isinstance(event, TokenWritten) and not event.is_special:
@@ -62,8 +65,10 @@ def _write_text(text: str, events: Iterator[GenerationEvent], stop: Sequence[str
             piece, held = _without_stop(held + event.text, stop) if is_whole else ("", held)
             written += piece
         elif isinstance(event, Ended):
-            piece = event.text.removeprefix(written) + "\n"
+            whole = event.text
+            piece = whole.removeprefix(written) + "\n"
         typer.echo(piece, nl=False)
+    return whole
 
 
 def _without_stop(text: str, stop: Sequence[str]) -> tuple[str, str]:

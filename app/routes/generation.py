@@ -49,7 +49,8 @@ async def generate(
     passes. Closing the connection ends the work. Only decoders generate.
     """
     negotiate(request.headers.get("accept", ""), (EVENT_STREAM,))
-    await services.use_model(body.model, place, client_left(request))
+    model = await services.use_model(body.model, place, client_left(request))
+    await services.read_messages(model, body, client_left(request))
     if body.reward is not None and body.best_of > 1:
         await services.use_model(body.reward, place, client_left(request))
     await services.fetch_sources(body.edits, client_left(request))

@@ -110,12 +110,14 @@ async def trace(
     if negotiate(request.headers.get("accept", ""), (*MEDIA_TYPES, EVENT_STREAM)) == EVENT_STREAM:
         with ExitStack() as stack:
             model = await services.use_model(body.model, stack, client_left(request))
+            await services.read_messages(model, body, client_left(request))
             await services.fetch_sources(body.edits, client_left(request))
             job = services.traces.job(body.model_copy(update={"model": model}))
             return EventStream(_progress(services, job), stack.pop_all().close)
     sent_as = negotiate_format(request.headers, body.dtype, triangle=body.triangle)
     with ExitStack() as stack:
-        await services.use_model(body.model, stack, client_left(request))
+        model = await services.use_model(body.model, stack, client_left(request))
+        await services.read_messages(model, body, client_left(request))
         await services.fetch_sources(body.edits, client_left(request))
         trace_id, encoded = await services.traces.trace(body, sent_as, client_left(request))
     headers = encoded.sent_as.headers
@@ -262,6 +264,7 @@ async def tokenize(
         model = await services.use_model(body.model, stack, client_left(request))
         cut = partial(_cut, services.registry, model, body)
         n_read = len(body.text or body.ids or ())
+        await services.read_messages(model, body, client_left(request))
         if n_read <= QUICK_CHARACTERS and services.registry.is_loaded(model):
             tokens = cut()
         else:
@@ -275,6 +278,11 @@ def _cut(registry: Registry, model: str, body: TokenizeRequest) -> Sequence[Toke
     with model_errors_as_problems():
         if body.ids is not None:
             return read_ids(checkpoint, body.ids)[1]
-        tokens = checkpoint.tokenizer.encode(body.text or "")
+        if (said := body.said) is not None:
+            tokens = checkpoint.tokenizer.encode_messages(said)[1]
+        elif body.read_special_tokens:
+            tokens = checkpoint.tokenizer.encode_read(body.text or "")
+        else:
+            tokens = checkpoint.tokenizer.encode(body.text or "")
         require_known(checkpoint, tokens)
         return tokens if body.special_tokens else typed_tokens(tokens)

@@ -386,7 +386,7 @@ class ModelAnswer(ModelSummary):
     )
     features: list[str] = Field(
         description="The abilities beyond being traced: generate, translate, fill, logit_lens, "
-        "head_outputs."
+        "head_outputs, chat."
     )
     checks: dict[str, float] = Field(
         description="The largest differences that the self-check of a foreign model measured: "

@@ -35,12 +35,14 @@ from headlight.forms import (
     option,
 )
 from headlight.model.checkpoint.steps import AT
+from headlight.model.trace import Message
 from headlight.schemas.edits import EDITS, KINDS, EditRequests
 
 MAX_ANALYSES = 64
 MAX_MODEL_ID_CHARACTERS = 64
 MAX_POSITIONAL_SIZE = 2**20
 MAX_TEXTS = 64
+MAX_MESSAGES = 1_000
 MAX_RESOLUTION = 2**10
 MAX_QUERIES = 256
 MAX_TILE_BINS = 2**16
@@ -94,6 +96,16 @@ class OfModel(Request):
         return step
 
 
+class MessageRequest(Request):
+    """A message of a conversation."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str = Field(description="The words, which may be none.")
+
+
+Messages = Annotated[list[MessageRequest], Field(min_length=1, max_length=MAX_MESSAGES)]
+
+
 class TokenizeRequest(OfModel):
     """A text to split into tokens."""
 
@@ -104,6 +116,14 @@ class TokenizeRequest(OfModel):
         flag=None,
         description="In place of a text, token ids, which are read as they are: no special token "
         "is added.",
+    )
+    messages: Messages | None = option(
+        None,
+        flag=None,
+        description="In place of a text, the messages of a conversation. The text is made of them "
+        "by the model's own chat template, up to the answer unless one is the last message. Only "
+        "the template makes special tokens: what is typed in a message is words. Models with the "
+        "feature `chat` read them.",
     )
     text: str | None = option(None, "The text.", flag=None, validate_default=True)
     model: ModelId | None = option(
@@ -117,16 +137,28 @@ class TokenizeRequest(OfModel):
         "Whether the special tokens that the model expects are added to the text.",
         help="Leave out the special tokens that the model expects.",
     )
+    read_special_tokens: bool = option(
+        False,
+        "Whether a special token that is typed in the text, such as `<|im_end|>`, is read as that "
+        "token; if not, it is words.",
+    )
 
     @field_validator("text")
     @classmethod
-    def _is_one_of_two(cls, text: str | None, info: ValidationInfo) -> str | None:
-        ids = info.data.get("ids")
-        if text is None and ids is None and "ids" in info.data:
-            raise PydanticCustomError("neither", "is missing; send either text or ids")
-        if text is not None and ids is not None:
-            raise PydanticCustomError("both", "send either text or ids")
+    def _is_one_of_three(cls, text: str | None, info: ValidationInfo) -> str | None:
+        others = [info.data[name] for name in ("ids", "messages") if name in info.data]
+        n_given = sum(each is not None for each in (text, *others))
+        if n_given == 0 and len(others) == 2:
+            raise PydanticCustomError("none", "is missing; send either text, ids or messages")
+        if n_given > 1:
+            raise PydanticCustomError("several", "send only one of text, ids and messages")
         return text
+
+    @property
+    def said(self) -> list[Message] | None:
+        """The messages as the model reads them."""
+        given = self.messages
+        return None if given is None else [Message(each.role, each.content) for each in given]
 
 
 class TraceOptions(OptionsRequest):
@@ -397,6 +429,11 @@ class TokenAnswer(Answer):
     end: int = Field(description="The offset after its last character.")
     word: int | None = Field(description="The number of its word; null for special tokens.")
     is_special: bool
+    role: str | None = Field(
+        None,
+        description="Of a conversation: the role of the message whose words it spells, or "
+        "`template`, if the chat template added it.",
+    )
 
 
 class TokenizeAnswer(Answer):

@@ -29,7 +29,12 @@ from headlight.model.tracing import (
 from headlight.problems import too_many_elements
 from headlight.serialization.trace import Answer
 from headlight.tracing.edits import FindTrace, require_finite, with_sources
-from headlight.tracing.jobs import TraceJob, model_errors_as_problems, way_to_read_more
+from headlight.tracing.jobs import (
+    TraceJob,
+    model_errors_as_problems,
+    reading,
+    way_to_read_more,
+)
 from headlight.tracing.results import analyse, choices_of, n_predictions
 
 Solved = tuple[int, Answer | Exception]
@@ -113,8 +118,7 @@ class _Batch:
                         self.checkpoint,
                         job.request.text,
                         job.request.target,
-                        ids=job.request.ids,
-                        special_tokens=job.request.special_tokens,
+                        **reading(job.request),
                         is_observed=job.spec.is_observed,
                     )
                 # A translation takes time: is there room for the shortest, its start token?

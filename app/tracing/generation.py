@@ -29,7 +29,7 @@ from headlight.serving.concurrency import Places
 from headlight.serving.engine import Job
 from headlight.settings import Settings
 from headlight.tracing.edits import FindTrace, not_finite, with_sources
-from headlight.tracing.jobs import check_texts, model_errors_as_problems
+from headlight.tracing.jobs import check_texts, model_errors_as_problems, reading
 
 WEIGHTS = "decoder.layers.*.self_attention.weights"
 ROUTING = (
@@ -246,8 +246,7 @@ class Generator:
             model_input = tokenize(
                 checkpoint,
                 request.text,
-                ids=request.ids,
-                special_tokens=request.special_tokens,
+                **reading(request),
             )
             _require_known(checkpoint, request)
             spec = self._spec(checkpoint, request, model_input)

@@ -12,6 +12,7 @@ import re
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 
@@ -24,7 +25,7 @@ from headlight.model.interventions.site_edit import UnknownPosition
 from headlight.model.quantization.affine import UnknownPart
 from headlight.model.served import UnwatchedPass
 from headlight.model.sites import UnknownHead, UnknownLayer, UnknownSite
-from headlight.model.tokenizer import UnreadableText
+from headlight.model.tokenizer import NoChat, NoSpecialTokens, UnreadableText
 from headlight.model.tracing import (
     EmptyText,
     NoTarget,
@@ -63,6 +64,8 @@ _KINDS: dict[type[Exception], str] = {
     UnknownToken: "unknown-token",
     UnwatchedPass: "unwatched-pass",
     NoGraph: "no-graph",
+    NoChat: "no-chat",
+    NoSpecialTokens: "no-special-tokens",
     UnknownEdge: "unknown-edge",
 }
 
@@ -205,6 +208,13 @@ def check_texts(
         limit = max(limit, long_limit)
     if request.text is not None:
         check_text(request.text, limit, longer=longer)
+    if request.messages is not None:
+        contents = [message.content for message in request.messages]
+        if (actual := sum(map(len, contents))) > limit:
+            way_out = "send fewer or shorter messages"
+            raise over_limit("characters", limit=limit, actual=actual, way_out=way_out)
+        for content in contents:
+            require_readable(content, "content")
     if isinstance(request, TraceRequest) and request.target is not None:
         check_text(request.target, limit, "target")
     for text in _source_texts(getattr(request, "edits", None) or ()):
@@ -226,9 +236,28 @@ def check_text(text: str, limit: int, name: str = "text", longer: str = "") -> N
         raise over_limit("characters", limit=limit, actual=len(text), way_out=way_out)
     if not text.strip():
         raise Problem(422, "empty-text", f"the {name} is empty; send at least one word")
+    require_readable(text, name)
+
+
+def require_readable(text: str, name: str) -> None:
+    """Reject a text with more combining marks in a row than any language writes.
+
+    Raises:
+        Problem: 422.
+    """
     if len(text) > MOST_MARKS and MARKS.search(text):
         detail = f"the {name} has {MOST_MARKS} combining marks in a row, which no language writes"
         raise Problem(422, "unreadable-text", detail)
+
+
+def reading(request: TokenizeRequest) -> dict[str, Any]:
+    """Return how a request has its text, ids or messages read, as `tokenize` takes it."""
+    return {
+        "ids": request.ids,
+        "messages": request.said,
+        "special_tokens": request.special_tokens,
+        "read_special_tokens": request.read_special_tokens,
+    }
 
 
 @contextmanager

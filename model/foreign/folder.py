@@ -37,6 +37,7 @@ from headlight.model.checkpoint.files import (
 INDEX, SINGLE = "model.safetensors.index.json", "model.safetensors"
 ADAPTER = "adapter_config.json"
 GENERATION = "generation_config.json"
+CHAT_TEMPLATE = "chat_template.jinja"
 
 MAX_CONFIG_BYTES, MAX_INDEX_BYTES, MAX_HEADER_BYTES = 2**20, 2**25, 2**24
 MAX_TENSORS = 300_000
@@ -145,8 +146,9 @@ def read_folder(folder: Path | str) -> ForeignFolder:
     _require_held(folder / CONFIG, kept, foreign_folder.n_numbers)
     for name, max_bytes in tokenizer_files(folder).items():
         require_file(folder, name, max_bytes)
-    if (folder / GENERATION).exists() or (folder / GENERATION).is_symlink():
-        require_file(folder, GENERATION, MAX_CONFIG_BYTES)
+    for name in (GENERATION, CHAT_TEMPLATE):
+        if (folder / name).exists() or (folder / name).is_symlink():
+            require_file(folder, name, MAX_CONFIG_BYTES)
     return foreign_folder
 
 
@@ -232,9 +234,8 @@ def small_files(folder: Path) -> dict[str, int]:
         CheckpointError: as `tokenizer_files`.
     """
     names = {CONFIG: MAX_CONFIG_BYTES, **tokenizer_files(folder)}
-    if (folder / GENERATION).exists():
-        names[GENERATION] = MAX_CONFIG_BYTES
-    return names
+    there = (name for name in (GENERATION, CHAT_TEMPLATE) if (folder / name).exists())
+    return names | dict.fromkeys(there, MAX_CONFIG_BYTES)
 
 
 def tokenizer_files(folder: Path) -> dict[str, int]:

@@ -436,6 +436,7 @@ def serve_module(
     named.attention_points = [(None, points) for _, points in named.attention_points]
     lacking = _lacking(task, tokenizer, config, decoding)
     has_no_mask = tokenizer is not None and tokenizer.mask_id is None
+    chat = {"chat"} if task == "causal" and getattr(tokenizer, "chat", None) else set()
     description = Description(
         id=name,
         config=config,
@@ -446,7 +447,9 @@ def serve_module(
         attentions=named.facts,
         rotation=result.rotation,
         architecture=type(module).__name__,
-        features=frozenset(result.features - lacking.keys() - ({"fill"} if has_no_mask else set())),
+        features=frozenset(
+            (result.features | chat) - lacking.keys() - ({"fill"} if has_no_mask else set())
+        ),
         omitted=result.omitted | lacking,
         checks=result.measured,
         is_streamed=passes.is_streamed,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -15,6 +16,7 @@ from headlight.model.checkpoint.files import (
     CheckpointError,
     require_file,
 )
+from headlight.model.foreign.chat import ChatTemplate, read_template
 from headlight.model.foreign.folder import ForeignFolder, read_json
 from headlight.model.foreign.loading import MissingExtra, quiet, transformers_library
 from headlight.model.foreign.piece_names import names_by_id
@@ -27,8 +29,8 @@ from headlight.model.foreign.sentencepiece import (
 )
 from headlight.model.foreign.tokenizer_class import TOKENIZER_CONFIG, open_tokenizer
 from headlight.model.foreign.tokenizer_parts import require_harmless
-from headlight.model.tokenizer import MASK, no_panic, require_encodable
-from headlight.model.trace import Token
+from headlight.model.tokenizer import MASK, NO_TEMPLATE, NoChat, no_panic, require_encodable
+from headlight.model.trace import ROLES, Message, Token
 
 _WORD = re.compile(r"\w+|[^\w\s]", re.UNICODE)
 _LANGUAGE = re.compile(r">>.+?<<")
@@ -43,9 +45,13 @@ class ForeignTokenizer:
     Args:
         backend: a fast tokenizer of Transformers.
         start_ids: the tokens that the decoder of an encoder–decoder reads first.
+        chat: the template of conversations; None: there is none.
     """
 
-    def __init__(self, backend: Any, start_ids: tuple[int, ...] = ()) -> None:
+    def __init__(
+        self, backend: Any, start_ids: tuple[int, ...] = (), chat: ChatTemplate | None = None
+    ) -> None:
+        self.chat = chat
         self._backend = backend
         self._start_ids = start_ids
         self._special = set(backend.all_special_ids)
@@ -86,6 +92,72 @@ class ForeignTokenizer:
         return self._tokens(self._rust.encode(text, add_special_tokens=True), text, words, 0)
 
     @no_panic()
+    def encode_read(self, text: str) -> list[Token]:
+        """As `encode`, but a typed special token is that token."""
+        require_encodable(text)
+        return self._read(text, _words(text), is_around=True)
+
+    @no_panic()
+    def encode_messages(self, messages: Sequence[Message]) -> tuple[str, list[Token]]:
+        """Return the text of messages and its tokens, which know their roles.
+
+        Only the template makes special tokens. Without others in the contents the ids are those
+        of Transformers; otherwise what lies between the template's is read as plain text.
+
+        Raises:
+            NoChat: there is no template, or it rejects the messages.
+            ValueError: a message holds a lone surrogate.
+        """
+        if self.chat is None:
+            raise NoChat(NO_TEMPLATE)
+        for message in messages:
+            require_encodable(message.content)
+        said = self.chat.read(messages)
+        text, words = said.text, _words(said.text)
+        tokens = self._read(text, words)
+        if any(each.is_special and said.role_at(each.start, each.end) in ROLES for each in tokens):
+            tokens, at = [], 0
+            for start, stop in said.gaps:
+                for special in self._read(text[start:stop], []):
+                    if special.is_special:
+                        begin, end = start + special.start, start + special.end
+                        tokens += self._plain(text, words, at, begin)
+                        tokens.append(replace(special, start=begin, end=end))
+                        at = end
+            tokens += self._plain(text, words, at, len(text))
+            for each in tokens:
+                if self._spells(each, text) and said.role_at(each.start, each.end) in ROLES:
+                    raise NoChat(f"this tokenizer reads {each.text} as structure; leave it out")
+        return text, [replace(each, role=said.role_at(each.start, each.end)) for each in tokens]
+
+    @cached_property
+    def _reader(self) -> Any:
+        """The same tokenizer reading special tokens; a copy, as other threads use the first."""
+        reader = deepcopy(self._rust)
+        reader.encode_special_tokens = False
+        return reader
+
+    def _read(
+        self, text: str, words: list[tuple[int, int]], *, is_around: bool = False
+    ) -> list[Token]:
+        """Return the tokens of a text whose special tokens are read; `is_around`: and added."""
+        encoding = self._reader.encode(text, add_special_tokens=is_around)
+        return [
+            self._special_token(each.id, each.start, each.end) if self._spells(each, text) else each
+            for each in self._tokens(encoding, text, words, 0)
+        ]
+
+    def _spells(self, token: Token, text: str) -> bool:
+        """Return True if the text spells a special token where the token is."""
+        typed = text[token.start : token.end].strip()
+        return token.id in self._special and typed == self._piece(token.id)
+
+    def _plain(self, text: str, words: list[tuple[int, int]], start: int, end: int) -> list[Token]:
+        """Return the tokens of a part of a text, none of them special."""
+        part = self._rust.encode(text[start:end], add_special_tokens=False)
+        return self._tokens(part, text, words, start)
+
+    @no_panic()
     def encode_target(self, text: str) -> list[Token]:
         """Return the tokens that the decoder of an encoder–decoder reads for a target."""
         require_encodable(text)
@@ -107,7 +179,7 @@ class ForeignTokenizer:
     @cached_property
     def _names(self) -> dict[int, str]:
         """The names of the vocabulary, made once: a second for 150,000 tokens."""
-        special = {token: self._backend.convert_ids_to_tokens(token) for token in self._special}
+        special = {token: self._piece(token) for token in self._special}
         if self.mask_id is not None:
             special[self.mask_id] = MASK
         return names_by_id(
@@ -127,15 +199,17 @@ class ForeignTokenizer:
         half = len(around) // 2 + len(around) % 2
         tokens, begin = around[:half], 0
         for mask in masks.finditer(text):
-            part = self._rust.encode(text[begin : mask.start()], add_special_tokens=False)
-            tokens += self._tokens(part, text, words, begin)
+            tokens += self._plain(text, words, begin, mask.start())
             assert self.mask_id is not None
             tokens.append(self._special_token(self.mask_id, mask.start(), mask.end()))
             begin = mask.end()
-        tokens += self._tokens(
-            self._rust.encode(text[begin:], add_special_tokens=False), text, words, begin
-        )
+        tokens += self._plain(text, words, begin, len(text))
         return tokens + [self._special_token(token.id, len(text)) for token in around[half:]]
+
+    def _piece(self, token: int) -> str:
+        """Return what is typed for a special token."""
+        piece: str = self._backend.convert_ids_to_tokens(token)
+        return piece
 
     def _special_token(self, token: int, start: int, end: int | None = None) -> Token:
         text = self.text_of(token)
@@ -250,12 +324,14 @@ def read_tokenizer(folder: ForeignFolder, config: Any, start_ids: tuple[int, ...
             f"{error}; a fast tokenizer is needed: save the tokenizer again with Transformers"
         ) from error
     require_harmless(folder.path)
-    backend = open_tokenizer(folder.path, config, _options(folder), library)
+    options = _options(folder)
+    backend = open_tokenizer(folder.path, config, options, library)
     if backend.eos_token_id is None and isinstance(getattr(config, "eos_token_id", None), int):
         piece = backend.convert_ids_to_tokens(config.eos_token_id)
         if piece is not None:
             backend.eos_token = piece
-    return ForeignTokenizer(backend, start_ids)
+    names = backend.special_tokens_map
+    return ForeignTokenizer(backend, start_ids, read_template(folder, options, names))
 
 
 def _options(folder: ForeignFolder) -> dict[str, Any]:

@@ -422,9 +422,11 @@ export interface FeedersAnswer {
 export interface GenerateRequest {
   step?: number | null;
   ids?: number[] | null;
+  messages?: MessageRequest[] | null;
   text?: string | null;
   model?: string | null;
   special_tokens?: boolean;
+  read_special_tokens?: boolean;
   forced?: number[];
   skip?: number;
   n_tokens: number;
@@ -531,6 +533,11 @@ export interface MeanRequest {
   positions?: number[] | null;
   kind: 'mean';
   over?: 'positions' | 'heads';
+}
+
+export interface MessageRequest {
+  role: 'system' | 'user' | 'assistant' | 'tool';
+  content: string;
 }
 
 export interface ModelAnswer {
@@ -1005,6 +1012,7 @@ export interface TokenAnswer {
   end: number;
   word: number | null;
   is_special: boolean;
+  role?: string | null;
 }
 
 export interface TokenWritten {
@@ -1026,9 +1034,11 @@ export interface TokenWritten {
 export interface TraceRequest {
   step?: number | null;
   ids?: number[] | null;
+  messages?: MessageRequest[] | null;
   text?: string | null;
   model?: string | null;
   special_tokens?: boolean;
+  read_special_tokens?: boolean;
   logit_difference?: LogitDifferenceRequest | null;
   predictions?: PredictionsRequest | null;
   patching?: PatchingRequest | null;
