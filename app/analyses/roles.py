@@ -11,6 +11,7 @@ from headlight.forms import ArraysAnswer
 from headlight.model.trace import ROLES, TEMPLATE, NamedArray, Trace
 
 if TYPE_CHECKING:
+    from headlight.model.description import Description
     from headlight.model.served import Served
 
 
@@ -31,6 +32,10 @@ class RoleShares(Analysis):
     needs = ("decoder.*.self_attention.weights",)
     answer = RoleSharesAnswer
     is_by_layer = True
+
+    def reason_against(self, description: Description) -> str | None:
+        """Return why a model reads no messages; None: it does."""
+        return None if "chat" in description.features else "it has no chat template"
 
     def compute(self, trace: Trace, model: Served, ask: Choices) -> Result:
         """Average over the queries of a role, and add up over the keys of one.

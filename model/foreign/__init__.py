@@ -11,6 +11,8 @@ is loaded and never before.
     readme               a card from its README
     loading              config and weights → a model, with nothing missing and nothing left over
     tokenizer            tokens with offsets and words
+    chat                 messages → a text by the folder's template, and the roles in it
+    chat_process         a template in Jinja, rendered in a process with bounds
     piece_names          names of tokens, one for each id
     tokenizer_parts      checks of a tokenizer before it is opened
     tokenizer_class      the class by which AutoTokenizer would open it

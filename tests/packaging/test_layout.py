@@ -76,12 +76,12 @@ JS_FOLDERS = ["words", "trace", "rules", "state", "api", "plot", "ui", "views"]
 
 # Lines of code a folder may have. A commit that raises a number says in its body why.
 MOST_LINES = {
-    "app": 24_150,
+    "app": 24_400,
     "lab": 15_000,
-    "model": 35_400,
+    "model": 35_800,
     "model/analysis": 4_050,
     "model/attention": 1_800,
-    "model/foreign": 8_050,
+    "model/foreign": 8_450,
     "static/js": 48_300,
     "static/js/views": 20_450,
 }

@@ -22,6 +22,7 @@ def test_tokens_are_those_of_the_model(client, tiny):
         "end": expected[2].end,
         "word": expected[2].word,
         "is_special": False,
+        "role": None,
     }
 
 
