@@ -96,4 +96,4 @@ def _function(name: str) -> str:
     text = text.replace(" import(module)", " $load(module)")
     is_async = "async " if _TOP_AWAIT.search(text) else ""
     returned = ", ".join(filter(None, exports))
-    return f"$parts['{name}'] ??= {is_async}() => {{\n{text}return {{ {returned} }};\n}};\n"
+    return f"$parts['{name}'] ??= ({is_async}() => {{\n{text}return {{ {returned} }};\n}});\n"

@@ -183,7 +183,7 @@ window.addEventListener('popstate', () => {
     openChapters(({ openFromAddress }) => openFromAddress(announce));
 });
 watchWidth(byId('main'), stage.show);
-loadView(store.state.view).catch(() => {});
+stage.load(store.state.view);
 reader.start();
 
 /** Follow a change of the state. @param {Change} change */

@@ -55,8 +55,6 @@ export class Stage {
   #pointed = null;
   /** True: the reader just opened the view, so it is brought into sight. */
   #isNewView = false;
-  /** The trace of the first drawing that was made. @type {Trace|null} */
-  #drawn = null;
 
   /** @param {(id: string) => HTMLElement} byId @param {By} by */
   constructor(byId, by) {
@@ -71,7 +69,6 @@ export class Stage {
           onState: store.change,
           onGoingOn: store.goOn,
           onRedraw: this.show,
-          onDrawn: () => this.#onDrawn(),
           announce,
         }),
       ]),
@@ -198,14 +195,6 @@ export class Stage {
     return null;
   }
 
-  /** After the first drawing of a trace, the row of next words is asked for. */
-  #onDrawn() {
-    const { trace } = this.by.reader;
-    if (this.#drawn === trace) return;
-    this.#drawn = trace;
-    this.show();
-  }
-
   /** Load a view, and draw it if it is still the open one. @param {string} id */
   async #open(id) {
     await this.load(id);
@@ -230,12 +219,10 @@ export class Stage {
   #answersFor(view, trace, look) {
     const { reader, onWaiting } = this.by;
     const before = this.#frame.answers;
-    // The row of next words comes after the first drawing.
-    const isDrawn = this.#drawn === trace;
     /** @param {Answers} answers */
     const asked = (answers) => ({
       ...asksOf(view, trace, { ...look.state, ...this.#frame, answers }),
-      ...(isDrawn && pageAsks(trace, look, answers)),
+      ...pageAsks(trace, look, answers),
     });
     let answers = withPrevious(reader.answersTo(asked(before)), before);
     // An answer may lead to more requests, as a map leads to its tiles.

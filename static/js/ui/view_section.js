@@ -6,6 +6,7 @@ import { messageOf } from '../api/calls.js';
 import { viewState } from '../state/state.js';
 import { createControls } from './controls.js';
 import { element, segment, withSymbols } from './dom.js';
+import { painted } from '../plot/renderer.js';
 import { createPanel } from './panel.js';
 
 /**
@@ -25,7 +26,6 @@ const ONE_PANEL = () => [{ id: '', state: {} }];
  * @property {(patch: Patch) => void} onGoingOn without a new step of the history
  * @property {() => void} onRedraw
  * @property {(message: string) => void} announce
- * @property {() => void} [onDrawn] the drawings of the view are on the page
  * @property {() => void} [onSight] brings the first drawing of the view into sight
  */
 
@@ -74,6 +74,7 @@ export function createViewSection(entry, handlers) {
     if (overview || isLoading || !view.loadOverview) return;
     isLoading = true;
     try {
+      await painted();
       build(await view.loadOverview());
       handlers.onRedraw();
     } catch (error) {
@@ -142,7 +143,6 @@ export function createViewSection(entry, handlers) {
         });
         grid = shown.grid;
         Promise.all(shown.drawings).then(() => {
-          handlers.onDrawn?.();
           buildLater(view);
         });
       });

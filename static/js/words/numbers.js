@@ -88,7 +88,7 @@ export function chance(probability, least = 1) {
 
 /** @param {number} count a whole number @returns {string} `1,803` */
 export function grouped(count) {
-  return count.toLocaleString('en');
+  return String(count).replace(/(?<=\d)(?=(\d{3})+$)/g, ','); // a locale’s formatter takes 20 ms to make
 }
 
 /**

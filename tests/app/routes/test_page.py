@@ -57,7 +57,7 @@ def test_a_page_has_one_script_and_what_is_opened_later_another(client):
 @pytest.mark.parametrize(("entry", "follow"), [("main.js", DYNAMIC), ("archived.js", AWAITED)])
 def test_what_a_module_takes_is_returned_by_another(entry, follow):
     code = joined([entry], follow)
-    parts = re.findall(r"^\$parts\['(.+?)'\].+?^return \{ (.*?) \};\n};$", code, re.M | re.S)
+    parts = re.findall(r"^\$parts\['(.+?)'\].+?^return \{ (.*?) \};\n}\);$", code, re.M | re.S)
     exports = {name: set(re.split(r",\s*", text)) for name, text in parts}
     taken = re.findall(r"^const \{([^}]*)\} = \$need\('(.+?)'\);", code, re.M)
     assert len(taken) > 300
