@@ -188,7 +188,11 @@ class Reader:
 
     def choose_view(self, view):
         """Open a view, by its id, as its reader does: a part of the map, then its list of views."""
-        self.page.locator(f'#map button[data-views~="{view}"]').first.click()
+        part = self.page.locator(f'#map button[data-views~="{view}"]')
+        if part.count():
+            part.first.click()
+        elif (more := self.page.locator("#view-list").get_by_role("button", name="More")).count():
+            more.click()
         listed = self.page.locator(f'#view-list:not([hidden]) [data-view="{view}"]')
         if listed.count():
             listed.click()

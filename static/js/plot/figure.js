@@ -17,7 +17,7 @@ export {};
  * @import { Grid } from './grid.js'
  */
 
-/** A kind of parts of the map of the model. @typedef {'tokens'|'embedding'|'layer'|'head'|'expert'|'network'|'stream'|'bridge'|'logits'|'loop'|'model'} Kind */
+/** A kind of parts of the map of the model. @typedef {'embedding'|'layer'|'head'|'expert'|'network'|'stream'|'bridge'|'logits'|'loop'|'model'} Kind */
 
 /** @typedef {Record<string, any>} PlotlyTrace */
 

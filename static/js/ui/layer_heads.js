@@ -44,7 +44,7 @@ export function createLayerHeads(host, onChoose) {
       const maps = Array.from({ length: weights.shape[0] }, (_, head) =>
         mapOf(matrixAt(weights, head), head, palette, () => onChoose({ head })),
       );
-      host.replaceChildren(element('h2', `Heads of layer ${state.layer}`), ...maps);
+      host.replaceChildren(element('h2', `Layer ${state.layer}`), ...maps);
     }
     host
       .querySelectorAll('button')
@@ -64,5 +64,6 @@ function mapOf({ rows, columns, data }, head, { theme }, onclick) {
   const canvas = element('canvas', { width: side, height: side, 'aria-hidden': 'true' });
   const map = { data, offset: 0, rows, columns, scale: 1, isCausal: false };
   paintValues(canvas, isSmall ? Float64Array.from(data) : shrunk(map, side), sequential(theme), 1);
-  return element('button.layer-head', { type: 'button', onclick }, canvas, `Head ${head}`);
+  const name = { 'aria-label': `Head ${head}` };
+  return element('button.layer-head', { type: 'button', onclick, ...name }, canvas, `${head}`);
 }

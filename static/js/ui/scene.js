@@ -218,7 +218,9 @@ export class Scene {
   /** @param {Trace} trace @param {Chosen} state @param {Told} told */
   #drawBars(trace, state, { next, rule, rival }) {
     const { words, chosen, least } = next;
-    this.label.textContent = spaced([labelOf(trace, state, next), rule].filter(Boolean).join(', '));
+    const [against = ''] = rule.match(/^against “⁨.*?⁩”/) ?? [];
+    this.label.textContent = [labelOf(trace, state, next), against].filter(Boolean).join(', ');
+    this.label.title = spaced(rule);
     const most = Math.max(...words.map(({ probability }) => probability || 0), 1e-9);
     const rows = words.map((word) => {
       const row = this.#rows.get(word.id) ?? this.#newRow(word);
@@ -271,7 +273,7 @@ const spaced = (words) => words.replaceAll(' %', '\u00a0%');
 
 /** @param {Trace} trace @param {Chosen} state @param {Told['next']} next */
 function labelOf(trace, { token }, { chosen }) {
-  const what = isFilling(trace) ? 'The word here' : 'The next word';
+  const what = isFilling(trace) ? 'The word here' : 'Next word';
   return token !== null && chosen ? `“${guessInWords(chosen.text)}”` : what;
 }
 

@@ -15,7 +15,7 @@ import { Scene } from './scene.js';
 import { createSentence } from './sentence.js';
 import { createViewSection } from './view_section.js';
 import { openPart } from './model_map/parts.js';
-import { createModelMap, createViewList } from './model_map/model_map.js';
+import { createModelMap, createViewList, NARROW } from './model_map/model_map.js';
 
 /**
  * @import { Reader } from '../api/reader.js'
@@ -171,7 +171,7 @@ export class Stage {
     const isChosen = this.by.store.isHeadGiven && state.view !== 'translate';
     this.scene.show(trace, page, look, { isChosen, finding: said });
     // The finding tells what the head reads; the sentence on its row would say it again.
-    const isTold = place && state.query === null && this.scene.isAbout(state);
+    const isTold = place?.rows === predictingSide(trace) && this.scene.isAbout(state);
     this.insight.textContent = [isTold ? '' : said, label].filter(Boolean).join(' ');
     this.showLayer(trace, state, this.#frame.palette);
     this.#markSentence();
@@ -338,6 +338,11 @@ function heightOfDrawing() {
   return Math.max(PRESENTED.least, left - PRESENTED.around);
 }
 
+/** The kinds that no part of the map opens, and those that none of its strip opens. @type {Kind[]} */
+const OF_NO_PART = ['loop', 'model'];
+/** @type {Kind[]} */
+const OF_NO_STRIP = ['embedding', 'stream'];
+
 /** The answers that are about the page, not about the open view. */
 const OF_PAGE = new Set(['next_why', 'next_edited']);
 
@@ -363,7 +368,7 @@ function createParts(byId, { viewsFor, kindOf, store, reader, onSame }) {
    * @returns {string[]}
    */
   function viewsOf({ kind }) {
-    if (kind === 'tokens' || !reader.trace?.card) return [];
+    if (!reader.trace?.card) return [];
     const { view } = store.state;
     const isInLayers = ['head', 'expert', 'stream'].includes(kindOf(view));
     const wanted = kind === 'layer' ? (isInLayers ? kindOf(view) : 'head') : kind;
@@ -397,8 +402,13 @@ function createParts(byId, { viewsFor, kindOf, store, reader, onSame }) {
       const listed = viewsFor(kind, card).filter(
         ({ id, isListed }) => id === page.view || (isListed?.(trace) ?? true),
       );
+      // Those of no part, which go on with the text or compare it, are behind all others.
+      const isStrip = matchMedia(NARROW).matches;
+      const further = [...OF_NO_PART, ...(isStrip ? OF_NO_STRIP : [])]
+        .filter((other) => other !== kind)
+        .flatMap((other) => viewsFor(other, card).map((view) => ({ ...view, isMore: true })));
       list.show(
-        listed.map(({ id, title, titleFor, isMore }) => ({
+        [...listed, ...further].map(({ id, title, titleFor, isMore }) => ({
           ...{ id, isMore },
           title: titleFor?.(card) ?? title,
         })),

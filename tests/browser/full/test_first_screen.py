@@ -139,13 +139,27 @@ def test_a_button_that_changes_the_view_brings_it_into_sight(visit):
 
 KEYS = "The keys to the cabinet"
 NUMBER = "#next .bar.is-chosen .bar-number"
-# The controls on the screen: buttons, links and fields.
+# The controls on the screen but the heads: buttons, links and fields.
 CONTROLS = """() => [...document.querySelectorAll(
   'button, a[href], input, select, textarea, summary')].filter((node) => {
     const { top, bottom, left, right, width } = node.getBoundingClientRect();
-    return node.checkVisibility({ visibilityProperty: true, opacityProperty: true }) && width > 1
+    return !node.matches('.is-head, .layer-head') && width > 1
+      && node.checkVisibility({ visibilityProperty: true, opacityProperty: true })
       && bottom > 0 && top < innerHeight && right > 0 && left < innerWidth;
   }).map((node) => node.ariaLabel || node.textContent || node.id)"""
+WORDS = """() => {
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const words = [];
+  while (walker.nextNode()) {
+    const node = walker.currentNode.parentElement;
+    const { top, bottom, width } = node.getBoundingClientRect();
+    const isSeen = node.checkVisibility({ visibilityProperty: true, opacityProperty: true });
+    if (isSeen && !node.closest('script, style, noscript, .unseen') && width > 2 && bottom > 0
+      && top < innerHeight)
+      words.push(...(walker.currentNode.data.match(/\\S*[\\p{L}\\p{N}%]\\S*/gu) ?? []));
+  }
+  return words;
+}"""
 SMALL_TEXTS = """() => {
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   const small = [];
@@ -301,13 +315,15 @@ def test_a_weight_set_by_hand_moves_the_row_with_the_rest_scaled_or_left(reader,
     expect(reader.page.locator(NUMBER)).to_have_text(before)
 
 
-@pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
-def test_the_first_screen_has_few_controls_and_no_small_text(visit, width, height):
+@pytest.mark.parametrize(("width", "height", "most"), [(1440, 900, 40), (390, 844, 25)])
+def test_the_first_screen_has_few_controls_and_words(visit, width, height, most):
     reader = visit(width=width, height=height)
     reader.open()
     reader.page.locator("#switch").wait_for()
     controls = reader.page.evaluate(CONTROLS)
-    assert len(controls) <= 66, controls  # six of them the heads of the layer
+    assert len(controls) <= most, controls
+    words = reader.page.evaluate(WORDS)
+    assert 80 < len(words) <= 200, words
     assert reader.page.evaluate(SMALL_TEXTS) == []
 
 

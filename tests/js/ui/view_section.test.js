@@ -1,5 +1,6 @@
 /** A view on the page: its words, switches and panels, and their exports. */
 
+import { painted } from '../../../static/js/plot/renderer.js';
 import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { beforeEach, mock, test } from 'node:test';
 import {
@@ -277,6 +278,8 @@ test('an overview whose code is loaded later is built once, after the drawing', 
   make({ overview: 'heads' });
   const view = viewOf({ loadOverview });
   await show(view);
+  await show(view);
+  await painted();
   await show(view);
   deepEqual(log, ['load', 'show']);
   equal(calls.filter(([what]) => what === 'onRedraw').length, 1);

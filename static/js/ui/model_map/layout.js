@@ -43,11 +43,10 @@ const COLUMN_GAP = 26;
  * @returns {MapLayout}
  */
 export function railLayout(anatomy, { width, height, open }) {
-  const { stacks, isLabelled, bridge, logits, loop, model } = anatomy;
+  const { stacks, isLabelled, bridge, logits } = anatomy;
   const isPair = stacks.length > 1;
   const columnWidth = isPair ? Math.floor((width - COLUMN_GAP) / 2) : width;
-  const foot = [logits, loop, model].filter((part) => part !== null);
-  const fixed = 2 * (ROW + GAP) + foot.length * (ROW + 4) + (bridge ? ROW + GAP : 0) + GAP;
+  const fixed = 2 * (ROW + GAP) + (bridge ? ROW + GAP : 0) + GAP;
   const shape = { isPair, isLabelled };
   const heights = heightsOf(stacks, columnWidth, height - fixed, open, shape);
   /** @type {MapLayout} */
@@ -64,19 +63,14 @@ export function railLayout(anatomy, { width, height, open }) {
     connect(map, stacks, columnWidth, bottom);
     map.parts.push({ part: bridge, x: 0, y: bottom + 2, width: columnWidth, height: ROW });
   }
-  let y = bottom + 2;
-  foot.forEach((part, index) => {
-    const isBeside = bridge !== null && index === 0;
-    map.parts.push({
-      part,
-      x: isBeside ? columnWidth + COLUMN_GAP : 0,
-      y,
-      width: isBeside ? columnWidth : width,
-      height: ROW,
-    });
-    y += ROW + 4;
+  map.parts.push({
+    part: logits,
+    x: bridge ? columnWidth + COLUMN_GAP : 0,
+    y: bottom + 2,
+    width: bridge ? columnWidth : width,
+    height: ROW,
   });
-  return { ...map, height: y };
+  return { ...map, height: bottom + 2 + ROW };
 }
 
 /**
@@ -150,13 +144,10 @@ function evenly(count, most) {
  * @param {{x: number, width: number, heights: {whole: number[], folded: number|null}, open: Open, shape: Shape}} box
  * @returns {number} where it ends
  */
-function placeStack(map, { tokens, embedding, layers }, { x, width, heights, open, shape }) {
+function placeStack(map, { embedding, layers }, { x, width, heights, open, shape }) {
   let y = 0;
-  for (const part of [tokens, embedding]) {
-    map.parts.push({ part, x, y, width, height: ROW });
-    y += ROW + 4;
-  }
-  y += GAP - 4;
+  map.parts.push({ part: embedding, x, y, width, height: ROW });
+  y += ROW + GAP;
   layers.forEach((layer, index) => {
     const from = y;
     if (heights.folded !== null && index !== open.layer) {
@@ -217,10 +208,10 @@ const FLOW = 28;
 const NAME = 14;
 /** Cells touch, so that a finger finds each; their borders are seen as gaps. */
 const STRIP_CELL = { least: 24, most: 44, height: 24 };
-const STRIP_WIDTHS = { embedding: 30, bridge: 26, logits: 52, loop: 28, model: 28 };
+const STRIP_WIDTHS = { bridge: 26, logits: 64 };
 
 /** @param {Anatomy} anatomy @param {{width: number, open: Open}} box @returns {MapLayout} */
-export function stripLayout({ stacks, bridge, logits, loop, model }, { width, open }) {
+export function stripLayout({ stacks, bridge, logits }, { width, open }) {
   /** @type {MapLayout} */
   const map = { width, height: 0, parts: [], lines: [], stream: [] };
   /** @type {Name[]} */
@@ -246,14 +237,11 @@ export function stripLayout({ stacks, bridge, logits, loop, model }, { width, op
     y += STRIP_CELL.height + 2;
   }
   const items = [
-    ...stacks.flatMap(({ embedding, layers }, at) => [
+    ...stacks.flatMap(({ layers }, at) => [
       ...(at > 0 && bridge ? [bridge] : []),
-      embedding,
       ...layers.map(({ folded }) => folded),
     ]),
     logits,
-    ...(loop ? [loop] : []),
-    ...(model ? [model] : []),
   ];
   /** @param {Part} part @returns {number|null} null for a layer */
   const fixed = ({ kind }) => STRIP_WIDTHS[/** @type {keyof typeof STRIP_WIDTHS} */ (kind)] ?? null;
@@ -282,7 +270,7 @@ export function stripLayout({ stacks, bridge, logits, loop, model }, { width, op
 const NUMBER = 13;
 /** The width of a letter of a name. */
 const LETTER = 6.6;
-const FLOW_NAMES = { embedding: 'input', layer: 'layers', logits: 'predicts', loop: 'more' };
+const FLOW_NAMES = { layer: 'layers', logits: 'predicts' };
 
 /** @param {Part} part @param {Part|undefined} before */
 function isOfOneRow(part, before) {
@@ -293,9 +281,7 @@ function isOfOneRow(part, before) {
 function nameOf({ kind, place }, layer) {
   if (kind === 'head')
     return place === 'cross' ? 'cross-attention heads' : `heads of layer ${layer}`;
-  return (
-    { expert: 'experts', network: 'network', stream: 'stream' }[/** @type {string} */ (kind)] ?? ''
-  );
+  return { expert: 'experts', network: 'network' }[/** @type {string} */ (kind)] ?? '';
 }
 
 /** @param {Stack[]} stacks @param {Part} part */
@@ -309,9 +295,9 @@ function layerOf(stacks, part) {
  * @param {Layer} layer
  * @param {number} width
  */
-function stripRows({ heads, cross, network, stream }, width) {
+function stripRows({ heads, cross, network }, width) {
   const most = Math.floor(width / STRIP_CELL.least);
-  const groups = [heads, cross, [network, stream]];
+  const groups = [heads, cross, [network]];
   /** @type {Part[][]} */
   const rows = [];
   for (const group of groups.filter(({ length }) => length > 0)) {

@@ -34,7 +34,6 @@ import { element } from '../dom.js';
  * @property {Effects|null} effects on the prediction, which the colours show
  * @property {boolean} isAwaited the effects are being computed: nothing else takes their colours
  * @property {string} pass whose numbers these are, if an edit is made; else ''
- * @property {boolean} hasNext a press on a head switches it off
  * @property {(part: Part) => string[]} viewsOf ids of the views that a part opens; none: it is only drawn
  * @property {Theme} theme
  */
@@ -42,7 +41,7 @@ import { element } from '../dom.js';
 /** @typedef {{state: ViewState, kind: Kind, query: number, effects: Effects|null, viewsOf: (part: Part) => string[]}} Looked what is open: its kind of part, its row, the effects on its prediction, and the views that a part opens */
 
 const SVG = 'http://www.w3.org/2000/svg';
-const NARROW = '(max-width: 60rem)';
+export const NARROW = '(max-width: 60rem)';
 const STREAM = { least: 2, most: 13 };
 /** Up to here the colours go, so that the mark of a lit part is seen on all of them. */
 const DARKEST = 0.6;
@@ -109,10 +108,10 @@ export function createModelMap(host, caption, { onChoose }) {
     if (!shown || !layout) return;
     const { lit, read } = shown;
     const chosen = placed ?? layout.parts.find(({ part }) => lit.has(part.id));
-    const { words = '', label = '' } = chosen ? read(chosen.part) : {};
-    // At rest, a part whose label says it all is not told a second time.
-    const isTold = !placed && !narrow.matches && label === capital(words);
-    caption.textContent = isTold ? '' : capital(words).replaceAll(' %', '\u00a0%');
+    caption.textContent = capital(chosen ? read(chosen.part).words : '').replaceAll(
+      ' %',
+      '\u00a0%',
+    );
   }
 
   /** @param {string} id */
@@ -169,11 +168,7 @@ function shownOf(trace, card, { state, kind, query, effects, viewsOf }) {
   const place = choosePlace(state, trace);
   const stack = (kind === 'head' ? place?.stack : undefined) ?? chooseStack(state, trace);
   const switches = readSwitches(state, { placeId: place?.id ?? '', nHeads: card.n_heads });
-  // A saved page has no view of another pass.
-  /** @param {Part|null} part */
-  const opening = (part) => (part && viewsOf(part).length > 0 ? part : null);
-  const built = buildAnatomy(card);
-  const anatomy = { ...built, loop: opening(built.loop), model: opening(built.model) };
+  const anatomy = buildAnatomy(card);
   const isSwitchedOff =
     state.view === 'compare' && state.compare_with === 'edit' && state.compare_edit === 'heads';
   const { compare_heads: heads, compare_layer: chosen } = state;
@@ -191,7 +186,6 @@ function shownOf(trace, card, { state, kind, query, effects, viewsOf }) {
     pass,
     lit: new Set(litParts(anatomy, kind, state, trace, (head) => isShown(switches, state, head))),
     effects,
-    hasNext: isPredicting(trace) && !state.isSaved,
     open: { stack, layer: Math.min(state.layer, card.n_layers - 1) },
     viewsOf,
     theme: state.palette.theme,
@@ -323,29 +317,27 @@ function nodeOf({ part, x, y, width, height }, { viewsOf }) {
 function dress(
   node,
   { part, bars, isUnnumbered },
-  { read, lit, theme, open, effects, isAwaited, hasNext },
+  { read, lit, theme, open, effects, isAwaited },
   isStrip,
 ) {
   const { level, effect = null, words, label, note = '', isOff = false } = read(part);
   const [first, second] = /** @type {HTMLCollectionOf<HTMLElement>} */ (node.children);
   const isShort = isStrip && SHORTENED.includes(part.kind);
-  first.textContent = isUnnumbered ? '' : isShort ? note : label;
-  second.textContent = isShort ? '' : NOTED.includes(part.kind) ? note : '';
+  const isLit = lit.has(part.id);
+  // Of the parts, those are named that do much: the first row numbers the others.
+  const isHead = part.kind === 'head';
+  const isNamed = !['head', 'expert', 'network'].includes(part.kind) || part.layer < 1 || isStrip;
+  const isLoud = isLit || isOff || Math.abs(effect ?? 0) >= LOUD;
+  first.textContent = isUnnumbered || !(isNamed || isLoud) ? '' : isShort ? note : label;
+  second.textContent = isHead && isLoud && !isShort ? note : '';
   // Someone who says what is to be seen means this part (WCAG 2.5.3).
   const seen = [first, second]
     .map((each) => each.textContent ?? '')
     .filter(Boolean)
     .join(' ');
-  const isNamed = words.toLowerCase().includes(seen.toLowerCase());
-  node.setAttribute('aria-label', isNamed ? words : `${seen}: ${words}`);
-  const isLit = lit.has(part.id);
-  const canPress = part.kind === 'head' && hasNext;
-  const next = isOff
-    ? 'Press to put it back.'
-    : isLit
-      ? 'Press to switch it off.'
-      : 'Press to open it and switch it off.';
-  node.title = canPress ? `${words}. ${next}` : words;
+  const isSaid = words.toLowerCase().includes(seen.toLowerCase());
+  node.setAttribute('aria-label', isSaid ? words : `${seen}: ${words}`);
+  node.title = words;
   node.setAttribute('aria-current', String(isLit));
   node.classList.toggle('is-off', isOff);
   node.classList.toggle(
@@ -379,12 +371,10 @@ function colourOf({ level, effect }, theme) {
 
 /** @type {string[]} */
 const TINTED = ['head', 'expert', 'network'];
+/** The share of the largest effect from which a head is named on the map. */
+const LOUD = 0.25;
 /** @type {string[]} */
-const NOTED = ['head'];
-/** @type {string[]} */
-const SHORTENED = [
-  ...['embedding', 'bridge', 'logits', 'loop', 'model', 'tokens', 'network', 'expert', 'stream'],
-];
+const SHORTENED = [...['embedding', 'bridge', 'logits', 'network', 'expert', 'stream']];
 
 /**
  * The heads of a folded layer as stripes of a background.

@@ -4,7 +4,6 @@
  */
 
 import { withSign } from '../../plot/bars.js';
-import { counted } from '../../words/lists.js';
 import { percent } from '../../words/numbers.js';
 import { guessInWords, quoted } from '../../words/tokens.js';
 import {
@@ -53,9 +52,9 @@ import { placeInWords } from '../../trace/word_names.js';
  * @property {Part} folded the layer as one part
  */
 
-/** @typedef {{id: 'encoder'|'decoder', tokens: Part, embedding: Part, layers: Layer[]}} Stack */
+/** @typedef {{id: 'encoder'|'decoder', embedding: Part, layers: Layer[]}} Stack */
 
-/** @typedef {{stacks: Stack[], isLabelled: boolean, bridge: Part|null, logits: Part, loop: Part|null, model: Part|null}} Anatomy */
+/** @typedef {{stacks: Stack[], isLabelled: boolean, bridge: Part|null, logits: Part}} Anatomy */
 
 /**
  * @typedef {Object} Reading what a part does in this pass
@@ -84,8 +83,6 @@ export function buildAnatomy(card) {
     isLabelled: Object.keys(card.head_labels ?? {}).length > 0,
     bridge: isPair ? single('bridge') : null,
     logits: single('logits'),
-    loop: card.kind === 'decoder' ? single('loop') : null,
-    model: single('model'),
   };
 }
 
@@ -121,7 +118,7 @@ function stackWith(stack, { n_layers: nLayers, n_heads: nHeads, moe }, hasCross)
       folded: part('layer', layer),
     };
   });
-  return { id: stack, tokens: part('tokens'), embedding: part('embedding'), layers };
+  return { id: stack, embedding: part('embedding'), layers };
 }
 
 /**
@@ -168,17 +165,12 @@ export function readParts(card, trace, isOff = () => false, effects = null, quer
   const byLayer = (stack, name) =>
     once(`${stack} ${name}`, () => mediansIn(streams[`${stack}.${name}`]));
 
-  /** @type {Record<Kind, (part: Part) => Reading>} */
+  /** @type {Record<Exclude<Kind, 'loop'|'model'>, (part: Part) => Reading>} */
   const readings = {
-    tokens: ({ stack }) => {
-      const side = stack === 'decoder' && hasTwoSides(trace) ? 'target' : 'source';
-      const words = counted(tokensOf(trace, side).length, 'token');
-      return { level: null, words, label: 'Tokens', note: String(tokensOf(trace, side).length) };
-    },
     embedding: () => {
       const has = card.positional && card.positional !== 'none';
       const words = has ? `embedding and ${card.positional} positions` : 'embedding';
-      return { level: null, words, label: has ? 'Embedding + positions' : 'Embedding', note: 'E' };
+      return { level: null, words, label: 'Embedding', note: 'E' };
     },
     layer: (part) => ({ level: null, words: `layer ${part.layer}`, label: String(part.layer) }),
     head: (part) => {
@@ -209,7 +201,7 @@ export function readParts(card, trace, isOff = () => false, effects = null, quer
       return {
         ...reading,
         words: words.replace('feed-forward network', `${count} experts, ${chosen} for each token`),
-        label: `${count} experts`,
+        label: 'experts',
         note: String(count),
       };
     },
@@ -245,31 +237,16 @@ export function readParts(card, trace, isOff = () => false, effects = null, quer
     },
     bridge: () => ALIGNMENT,
     logits: () => readPrediction(trace, query),
-    loop: () => GENERATION,
-    model: () => COMPARISON,
   };
-  return (part) => readings[part.kind](part);
+  return (part) => readings[/** @type {keyof typeof readings} */ (part.kind)](part);
 }
 
-const GENERATION = {
-  level: null,
-  words: 'generate: continue the text',
-  label: 'Generate',
-  note: '↻',
-};
 const ALIGNMENT = {
   level: null,
   words: 'from encoder to decoder: the alignment of the words',
   label: 'Alignment',
   note: '⇒',
 };
-const COMPARISON = {
-  level: null,
-  words: 'compare: with another text or model, or with a part switched off',
-  label: 'Compare',
-  note: '⇄',
-};
-
 /** @param {Trace} trace @param {number} [query] @returns {Reading} */
 function readPrediction(trace, query) {
   const best = likeliest(trace, query);
@@ -285,7 +262,7 @@ function readPrediction(trace, query) {
       ? hasTwoSides(trace)
         ? `${place} → ${guess}`
         : `After ${place}: ${guess}`
-      : `${title}: ${guess}`,
+      : title,
     note: best.text.trim().slice(0, 6) || '→',
   };
 }
@@ -386,7 +363,7 @@ export function openPart({ kind, stack, layer, index, place }, view) {
  * @param {(part: {layer: number, head: number}) => boolean} isHeadShown
  * @returns {Set<string>} their ids
  */
-export function litParts({ stacks, bridge, logits, loop, model }, kind, state, trace, isHeadShown) {
+export function litParts({ stacks, bridge, logits }, kind, state, trace, isHeadShown) {
   const place = choosePlace(state, trace)?.id;
   const stack = stacks.length > 1 ? chooseStack(state, trace) : stacks[0].id;
   const layers = stacks.flatMap(({ layers: all }) => all);
@@ -411,9 +388,7 @@ export function litParts({ stacks, bridge, logits, loop, model }, kind, state, t
     stream: () => stackLayers.map(({ stream }) => stream),
     bridge: () => [bridge],
     logits: () => [logits],
-    loop: () => [loop ?? logits],
-    model: () => [model],
   };
-  const parts = shown[kind]?.() ?? [model];
+  const parts = shown[kind]?.() ?? [logits];
   return new Set(parts.flatMap((part) => (part ? [part.id] : [])));
 }

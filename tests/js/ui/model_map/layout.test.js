@@ -122,15 +122,9 @@ test('what a model does not have is not on its map', () => {
   const kindsOf = (card) =>
     new Set(LAYOUTS.rail(buildAnatomy(card), open).parts.map(({ part }) => part.kind));
   const decoder = kindsOf(SHAPES['24 layers of 16 heads']);
-  ok(
-    decoder.has('loop') &&
-      decoder.has('network') &&
-      !decoder.has('expert') &&
-      !decoder.has('bridge'),
-  );
+  ok(decoder.has('network') && !decoder.has('expert') && !decoder.has('bridge'));
   const translator = kindsOf(SHAPES['a translator']);
-  ok(translator.has('bridge') && !translator.has('loop'));
-  ok(!kindsOf({ ...SHAPES['24 layers of 16 heads'], kind: 'encoder' }).has('loop'));
+  ok(translator.has('bridge'));
 });
 
 test('an encoder and a decoder stand side by side, joined at each cross-attention', () => {
@@ -171,18 +165,13 @@ test('down from the embedding are the heads, not the stream along them', () => {
   ok(neighbour(parts, embedding, 'ArrowDown').startsWith('head decoder 0 '));
 });
 
-test('the experts of a layer, however many, are one part of the strip, next to its stream', () => {
+test('the experts of a layer, however many, are one part of the strip', () => {
   for (const nExperts of [2, 8, 256]) {
     const moe = { n_experts: nExperts, top_k: 2, layers: [0, 1] };
     const { parts } = stripLayout(
       buildAnatomy({ kind: 'decoder', n_layers: 2, n_heads: 14, moe }),
       { width: 358, open: { stack: 'decoder', layer: 1 } },
     );
-    const [experts, stream, ...others] = parts.filter(({ part }) =>
-      ['expert', 'stream'].includes(part.kind),
-    );
-    deepEqual([experts.part.kind, stream.part.kind, others.length], ['expert', 'stream', 0]);
-    equal(experts.y, stream.y);
-    ok(experts.x < stream.x);
+    equal(parts.filter(({ part }) => part.kind === 'expert').length, 1);
   }
 });
