@@ -27,14 +27,12 @@ if TYPE_CHECKING:
     from headlight.lab.data.deduplication import Deduplicator
     from headlight.lab.data.documents import Document, Unusable
     from headlight.lab.data.filters import Filter
-    from headlight.lab.data.quality import Classifier
     from headlight.lab.data.report import Cleaning
 
 app = Commands(name="data", help="Clean a corpus before training, and report on what is in it.")
 app.add_typer(synthesis.app)
 
 KEPT, DROPPED, TOPICS = "kept.jsonl", "dropped.jsonl", "topics.jsonl"
-CLASSIFIER, CARD = "classifier.json", "classifier.md"
 REPORT, PAGE = "report.json", "report.html"
 
 Corpus = Annotated[
@@ -59,10 +57,6 @@ Threshold = Annotated[
 ]
 LeastQuality = Annotated[
     float, option("Drop a document with a lower probability of being good.", "P", min=0, max=1)
-]
-ClassifierFile = Annotated[
-    Path | None,
-    option("A classifier.json that `headlight data quality` wrote.", "FILE", "the one that ships"),
 ]
 NTopics = Annotated[int, option("The number of topics.", "N", name="--topics", min=2, max=100)]
 Against = Annotated[
@@ -125,68 +119,6 @@ def dedup(
 
 
 @app.command()
-def quality(
-    out: Out,
-    corpus: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            help="The corpus to judge; without it a classifier is trained only.",
-            metavar="[CORPUS...]",
-        ),
-    ] = None,
-    by: Unit = "document",
-    classifier: ClassifierFile = None,
-    good: Annotated[
-        list[Path] | None,
-        option(
-            "Train on these as good documents; without bad ones, these are made from them, "
-            "damaged in nine ways: shuffled words, lost spaces, HTML and others. Repeatable.",
-            "FILE",
-        ),
-    ] = None,
-    bad: Annotated[
-        list[Path] | None, option("Train on these as bad documents; repeatable.", "FILE")
-    ] = None,
-    labelled: Annotated[
-        list[Path] | None,
-        option(
-            'Train on JSON lines with the members text and label, "good" or "bad"; repeatable.',
-            "FILE",
-        ),
-    ] = None,
-    least_quality: LeastQuality = 0.5,
-    strict: Strict = False,
-    seed: Seed = 0,
-    force: Force = False,
-) -> None:
-    """Drop documents that a classifier finds bad, by counts of words, sentences and repeats.
-
-    The classifier that ships knows stories and nine kinds of damage. Train one on your own
-    documents with --labelled, or --good and --bad: a fifth of them is held out to measure it.
-    """
-    examples = [*(good or ()), *(bad or ()), *(labelled or ())]
-    if classifier and examples:
-        raise UsageError("--classifier excludes --good, --bad and --labelled")
-    if not (corpus or examples):
-        raise UsageError("name a corpus to judge, or --good or --labelled to train on")
-    from headlight.lab.data.quality import SHIPPED, read_classifier
-    from headlight.lab.data.report import Cleaning
-
-    names = [*([KEPT, DROPPED] if corpus else ()), *([CLASSIFIER, CARD] if examples else ())]
-    known = None if examples else read_classifier(classifier or SHIPPED)
-    with _folder(out, [*names, REPORT, PAGE], is_forced=force):
-        trained = known or _train(good or [], bad or [], labelled or [], by, seed)
-        if examples:
-            for name, text in ((CLASSIFIER, trained.to_json()), (CARD, trained.to_card())):
-                with writing(out / name, is_forced=True) as file:
-                    file.write(text.encode())
-        cleaning = Cleaning(None, trained, least_quality=least_quality, seed=seed)
-        source = _Source(corpus or [], by, strict)
-        figures = _clean(cleaning, source, out) if corpus else cleaning.to_dict()
-        _write_report(out, figures)
-
-
-@app.command()
 def topics(
     corpus: Corpus,
     out: Out,
@@ -216,7 +148,6 @@ def report(
     out: Out,
     by: Unit = "document",
     threshold: Threshold = 0.8,
-    classifier: ClassifierFile = None,
     least_quality: LeastQuality = 0.5,
     n_topics: NTopics = 12,
     against: Against = None,
@@ -243,7 +174,7 @@ def report(
     kept. Open report.html in a browser; it needs no network.
     """
     from headlight.lab.data.documents import size_of
-    from headlight.lab.data.quality import SHIPPED, read_classifier
+    from headlight.lab.data.quality import read_classifier
     from headlight.lab.data.report import Cleaning
     from headlight.lab.data.topics import TooLittleText
 
@@ -251,7 +182,7 @@ def report(
     cards = [_card_of(model) for model in card or ()]
     cleaning = Cleaning(
         _deduplicator(threshold, seed),
-        read_classifier(classifier or SHIPPED),
+        read_classifier(),
         least_quality=least_quality,
         seed=seed,
         n_threads=_cores(threads),
@@ -346,30 +277,6 @@ def _clean(cleaning: Cleaning, source: _Source, out: Path) -> dict[str, Any]:
     return source.figures() | cleaning.to_dict()
 
 
-def _train(
-    good: list[Path], bad: list[Path], labelled: list[Path], by: Unit, seed: int
-) -> Classifier:
-    """Train a classifier on labelled documents, or on good ones and their damaged copies."""
-    from headlight.lab.data.documents import size_of
-    from headlight.lab.data.quality import read_examples, train_classifier
-
-    if bad and not (good or labelled):
-        raise UsageError("--bad names only one label; name good documents with --good")
-    files = [*good, *bad, *labelled]
-    with _progress("Training", size_of(files)) as advance:
-        examples = list(read_examples(good, bad, labelled, by, seed, advance))
-    return train_classifier(
-        examples,
-        seed=seed,
-        about={
-            "good": [path.name for path in good],
-            "bad": [path.name for path in bad] or ("" if labelled else "the good ones, damaged"),
-            "labelled": [path.name for path in labelled],
-            "by": by,
-        },
-    )
-
-
 def _study(corpora: Sequence[_Source], out: Path, n_topics: int, seed: int) -> dict[str, Any]:
     """Fit topics to one or two corpora, write those of each document, and return the figures."""
     from headlight.lab.data.report import TopicStudy
@@ -443,11 +350,8 @@ def _write_report(out: Path, figures: dict[str, Any]) -> None:
             )
         if not after and dropped.get("low_quality"):
             least = figures["quality"]["least_quality"]
-            smaller = "" if figures["by"] == "passage" else "judge passages with --by passage, "
-            note(
-                f"all that is left is below --least-quality {least:g}: lower it, {smaller}or give "
-                "--classifier a file that `headlight data quality --good` wrote for such texts"
-            )
+            smaller = "" if figures["by"] == "passage" else ", or judge passages with --by passage"
+            note(f"all that is left is below --least-quality {least:g}: lower it{smaller}")
     say(f"the report is {out / PAGE}")
 
 

@@ -115,9 +115,6 @@ def train(
     A corpus is text, a paragraph a line, unless the recipe says otherwise. The recipes:
 
     {recipes}
-
-    torchrun trains one model in several processes, each on its share of every batch:
-    torchrun --nproc-per-node 2 -m headlight.cli train …
     """
     options = locals() | {"device": device or settings_of().device}
     from headlight.lab.commands.training import train_model

@@ -30,7 +30,6 @@ from safetensors import SafetensorError
 from headlight.commands.parsing import UsageError, usage_errors
 from headlight.lab.training import run
 from headlight.lab.training.config import merge
-from headlight.lab.training.distributed import join, local_rank
 from headlight.lab.training.loop import Loop, StepReport
 from headlight.lab.training.registry import RECIPES
 from headlight.lab.training.samples import read_samples
@@ -73,63 +72,54 @@ def train_model(
         UsageError: an option or a setting is not allowed.
         ValueError: a file is unusable, memory ran out, or the loss is not finite.
     """
-    try:
-        with usage_errors():
-            n_threads = choose_threads(threads)
-            place = choose_device(device)
-        is_held_back = threads is None and n_threads < torch.get_num_threads()
-        torch.set_num_threads(n_threads)
-        with join(place) as processes:
-            with usage_errors():
-                if resume:
-                    models = begun_from or teacher or reward or tokenizer
-                    is_other = _is_other_corpus(out, [*(corpus or ()), *(comparisons or ())])
-                    if (
-                        is_other
-                        or config
-                        or assignments
-                        or models
-                        or (seed, keep_steps) != (None, None)
-                    ):
-                        raise UsageError(
-                            "a resumed run keeps its corpus, its seed, its settings, the model it "
-                            "began from and its other models; leave them out"
-                        )
-                    loop = run.resume(
-                        out,
-                        steps=steps,
-                        precision=precision,
-                        command=_command(processes.size),
-                        device=device,
-                        processes=processes,
-                    )
-                else:
-                    settings = _settings(
-                        config, assignments, steps=steps, seed=seed, keep_steps=keep_steps
-                    )
-                    if RECIPES[recipe].takes_reward:
-                        begun_from = begun_from or RECIPES[recipe].begins_from
-                        merge(settings, _raters(recipe, reward, begun_from))
-                    elif reward is not None:
-                        raise UsageError(
-                            f"the recipe {recipe!r} uses no reward model; leave out --reward"
-                        )
-                    asked = run.make_run(
-                        recipe,
-                        _files(recipe, corpus, comparisons),
-                        settings=settings,
-                        precision=precision or "auto",
-                        command=_command(processes.size),
-                        begun_from=begun_from,
-                        teacher=teacher,
-                        tokenizer=tokenizer,
-                    )
-                    loop = run.start(asked, out, device=device, processes=processes)
-            return _run_loop(loop, loop.out.resolve().name, BUSY if is_held_back else "")
-    except (ValueError, OSError):
-        if local_rank() > 0:  # the first process of this machine reports it
-            sys.exit(1)
-        raise
+    with usage_errors():
+        n_threads = choose_threads(threads)
+        choose_device(device)
+    is_held_back = threads is None and n_threads < torch.get_num_threads()
+    torch.set_num_threads(n_threads)
+    with usage_errors():
+        if resume:
+            models = begun_from or teacher or reward or tokenizer
+            is_other = _is_other_corpus(out, [*(corpus or ()), *(comparisons or ())])
+            if (
+                is_other
+                or config
+                or assignments
+                or models
+                or (seed, keep_steps) != (None, None)
+            ):
+                raise UsageError(
+                    "a resumed run keeps its corpus, its seed, its settings, the model it "
+                    "began from and its other models; leave them out"
+                )
+            loop = run.resume(
+                out,
+                steps=steps,
+                precision=precision,
+                command=_command(),
+                device=device,
+            )
+        else:
+            settings = _settings(
+                config, assignments, steps=steps, seed=seed, keep_steps=keep_steps
+            )
+            if RECIPES[recipe].takes_reward:
+                begun_from = begun_from or RECIPES[recipe].begins_from
+                merge(settings, _raters(recipe, reward, begun_from))
+            elif reward is not None:
+                raise UsageError(f"the recipe {recipe!r} uses no reward model; leave out --reward")
+            asked = run.make_run(
+                recipe,
+                _files(recipe, corpus, comparisons),
+                settings=settings,
+                precision=precision or "auto",
+                command=_command(),
+                begun_from=begun_from,
+                teacher=teacher,
+                tokenizer=tokenizer,
+            )
+            loop = run.start(asked, out, device=device)
+    return _run_loop(loop, loop.out.resolve().name, BUSY if is_held_back else "")
 
 
 def _files(
@@ -167,10 +157,9 @@ def _raters(recipe: str, reward: str | None, reference: str) -> dict[str, Any]:
     return {name: str(find_model(model).resolve()) for name, model in models.items()}
 
 
-def _command(n_processes: int) -> str:
+def _command() -> str:
     """Return the command line, quoted so that it can be typed again."""
-    together = ["torchrun", "--nproc-per-node", str(n_processes), "-m", "headlight.cli"]
-    return shlex.join([*(together if n_processes > 1 else ["headlight"]), *sys.argv[1:]])
+    return shlex.join(["headlight", *sys.argv[1:]])
 
 
 # --- settings -------------------------------------------------------------------------------------
@@ -241,18 +230,16 @@ def _parse(text: str, where: str) -> Any:
 
 def _run_loop(loop: Loop, title: str, note: str) -> bool:
     """Run the loop, show its progress after the note, and write the model with its card."""
-    shown = Console(highlight=False, quiet=not loop.processes.is_first)
+    shown = Console(highlight=False)
     if loop.config.evaluate_every:
         loop.observe(loop.config.evaluate_every, _evaluate)
-    if loop.processes.is_first:
-        for line in _headlines(loop, title, note):
-            shown.print(line, markup=False, soft_wrap=True)
+    for line in _headlines(loop, title, note):
+        shown.print(line, markup=False, soft_wrap=True)
     try:
         with progress_bar(shown) as progress:
             task = progress.add_task("", total=loop.config.steps, completed=loop.step, figures="")
             is_finished = loop.run(partial(_listen, loop, progress, task))
-        if loop.processes.is_first:
-            run.finish(loop, _card(loop, title))
+        run.finish(loop, _card(loop, title))
     except (OSError, SafetensorError) as error:
         why = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise ValueError(
@@ -299,8 +286,6 @@ def _headlines(loop: Loop, title: str, note: str) -> Iterator[str]:
     if device.type == "cpu":
         n_threads = torch.get_num_threads()
         facts.append("1 thread" if n_threads == 1 else f"{n_threads} threads")
-    if loop.processes.size > 1:
-        facts.append(f"{loop.processes.size} processes")
     yield f"{title}: {', '.join(facts)}"
     if note:
         yield note
@@ -330,7 +315,7 @@ def progress_bar(shown: Console, unit: str = "steps") -> Progress:
 def _listen(loop: Loop, progress: Progress, task: TaskID, report: StepReport) -> None:
     """Show a step, and the texts that were written after it."""
     _show(progress, task, report)
-    if loop.config.sample_every and loop.processes.is_first:
+    if loop.config.sample_every:
         for sample in read_samples(loop.out, report.step):
             text = f"{sample['prompt']} …{sample['text']}"
             progress.console.print(f"step {report.step:>6}  {text!r}", markup=False, soft_wrap=True)
@@ -396,8 +381,6 @@ def _card(loop: Loop, title: str) -> ModelCard:
         "precision": _precision(loop),
     }
     training |= {role: _named(path) for role, path in run.other_models(asked).items()}
-    if loop.processes.size > 1:
-        training["processes"] = loop.processes.size
     is_same = known.training.get("steps") == loop.step
     return replace(known, training=training, metrics=known.metrics if is_same else {})
 

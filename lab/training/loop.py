@@ -27,7 +27,6 @@ from torch import Tensor, nn
 
 from headlight.lab.training.batches import Batch, Batches
 from headlight.lab.training.config import LoopConfig
-from headlight.lab.training.distributed import ALONE, Processes
 from headlight.lab.training.losses import distillation_losses
 from headlight.lab.training.recompute import recompute_layers
 from headlight.model.checkpoint.files import CheckpointError
@@ -99,7 +98,6 @@ class Loop:
         config: the hyperparameters.
         out: the folder for `STATE` and `METRICS`.
         precision: with bfloat16 the forward pass runs under autocast.
-        processes: the processes that train together, all with the same arguments.
         teacher: a model in eval mode on the same device, with the same vocabulary, whose
             distributions the model also learns from; None: it learns only from the text.
 
@@ -119,7 +117,6 @@ class Loop:
         config: LoopConfig,
         out: Path,
         precision: torch.dtype = torch.float32,
-        processes: Processes = ALONE,
         teacher: Transformer | None = None,
     ) -> None:
         self.model = model
@@ -128,7 +125,6 @@ class Loop:
         self.config = config
         self.out = out
         self.precision = precision
-        self.processes = processes
         self.optimizers = make_optimizers(
             model,
             config.optimizer,
@@ -157,7 +153,7 @@ class Loop:
         """Load what the loop of a recipe needs besides; nothing here.
 
         Raises:
-            ValueError: it cannot be used, or not by several processes.
+            ValueError: it cannot be used.
         """
 
     @property
@@ -183,15 +179,13 @@ class Loop:
         Raises:
             Diverged: the loss is not finite; the state saved last is kept.
         """
-        if self.processes.is_first:
-            self.out.mkdir(parents=True, exist_ok=True)
+        self.out.mkdir(parents=True, exist_ok=True)
         with stop_requests() as is_stopped:
-            while not self.is_finished and not self.processes.any(is_stopped()):
+            while not self.is_finished and not is_stopped():
                 report = self._observed(self._advance())
                 if report.valid_loss is not None:
                     self._compare(report.valid_loss)
-                if self.processes.is_first:
-                    append_report(self.out / METRICS, report)
+                append_report(self.out / METRICS, report)
                 listener(report)
                 if self.step % self.config.save_every == 0:
                     self.save()
@@ -205,14 +199,14 @@ class Loop:
         """Add the figures of the observers that are due to a report."""
         figures = dict(report.figures)
         for every, observer in self.observers:
-            if self.processes.is_first and (self.step % every == 0 or self.is_finished):
+            if self.step % every == 0 or self.is_finished:
                 figures |= observer(self)
         return replace(report, figures=figures)
 
     def _compare(self, valid_loss: float) -> None:
         """Note a validation, and write its weights if it is the best one."""
         self.best = self.best.after(self.step, valid_loss)
-        if self.config.best and self.best.step == self.step and self.processes.is_first:
+        if self.config.best and self.best.step == self.step:
             self._write_weights(self.out / BEST.format(self.step))
             kept = {BEST.format(self.step), BEST.format(self._best_before_decay)}
             for path in self.out.glob(BEST.format("?" * 9)):
@@ -228,7 +222,7 @@ class Loop:
     def _save_before_decay(self) -> None:
         """Keep the state of this step, from which a longer run continues."""
         self._best_before_decay = self.best.step
-        if self._last_stable_step() < self.config.steps and self.processes.is_first:
+        if self._last_stable_step() < self.config.steps:
             self._save_state(self.out / BEFORE_DECAY)
 
     def validate(self) -> float:
@@ -237,13 +231,12 @@ class Loop:
         device = _device_of(self.model)
         total = count = 0.0
         with torch.inference_mode():
-            for batch in self.batches.validation()[self.processes.rank :: self.processes.size]:
+            for batch in self.batches.validation():
                 batch = batch.to(device)
                 losses = batch.losses(batch.predict(self.model))
                 total += (losses * batch.is_counted).sum().item()
                 count += batch.is_counted.sum().item()
         self.model.train()
-        total, count = self.processes.sums([total, count])
         return total / count
 
     def less_memory(self) -> str:
@@ -271,9 +264,7 @@ class Loop:
         """
         earlier = self.out / BEFORE_DECAY
         if self.config.schedule == "warmup_stable_decay" and earlier.exists():
-            if self.processes.is_first:
-                write_atomically(self.out / STATE, lambda path: shutil.copyfile(earlier, path))
-            self.processes.any(False)  # the others wait for the file
+            write_atomically(self.out / STATE, lambda path: shutil.copyfile(earlier, path))
 
     def resume(self) -> None:
         """Load the state in `out`; without one, begin at step 0.
@@ -289,16 +280,14 @@ class Loop:
             self.seconds = float(progress["seconds"])
             self.best = Best(**progress["best"]) if "best" in progress else Best()
             self._best_before_decay = int(progress.get("best_before_decay", 0))
-        if self.processes.is_first:
-            for name in (METRICS, SAMPLES):
-                drop_reports_after(self.out / name, self.step)
+        for name in (METRICS, SAMPLES):
+            drop_reports_after(self.out / name, self.step)
 
     def save(self) -> None:
         """Write the state, atomically."""
-        if self.processes.is_first:
-            self._save_state(self.out / STATE)
-            if self.config.averaged > 1:
-                self._save_snapshot()
+        self._save_state(self.out / STATE)
+        if self.config.averaged > 1:
+            self._save_snapshot()
         self._saved_step = self.step
 
     def _save_state(self, path: Path) -> None:
@@ -387,15 +376,14 @@ class Loop:
 
     def _update(self, batch: Batch) -> tuple[float, float]:
         """Update the weights once; return the loss and the balance loss."""
-        # 1. Forward and backward: add up the gradients of every part and every process.
+        # 1. Forward and backward: add up the gradients of every part.
         self.model.train()
         self.model.zero_grad()
-        loss, balance_loss = self.processes.sums(self._accumulate(batch))
+        loss, balance_loss = self._accumulate(batch)
         if not math.isfinite(loss):
             raise Diverged(
                 f"the loss of step {self.step + 1} is {loss}; the state saved before is kept"
             )
-        self.processes.add_gradients(self.model.parameters())
         # 2. Clip, and update at this step's learning rate.
         self._descend()
         return loss, balance_loss
@@ -420,17 +408,16 @@ class Loop:
         )
 
     def _accumulate(self, batch: Batch) -> tuple[float, float]:
-        """Add up the gradients of this process's parts of a batch.
+        """Add up the gradients of the parts of a batch.
 
         Returns:
-            The parts' shares of the batch's loss and of its balance loss.
+            The batch's loss and its balance loss.
         """
         n_counted, total, balance_total = int(batch.is_counted.sum()), 0.0, 0.0
-        n_parts = self.processes.size * self.config.accumulate
-        first = self.processes.rank * self.config.accumulate
-        for number in range(first, min(first + self.config.accumulate, len(batch.ids))):
+        n_parts = self.config.accumulate
+        for number in range(min(n_parts, len(batch.ids))):
             part = batch.part(number, n_parts).to(_device_of(self.model))
-            # Dropout depends on the step and the part, not on the process or on a resume.
+            # Dropout depends on the step and the part, not on a resume.
             torch.manual_seed((self.config.seed + self.step + number * PART_SEEDS) % 2**63)
             prediction = self._predict(part)
             losses = self._losses(prediction, part)

@@ -17,7 +17,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import tokenizers
 import torch
 
 from headlight.lab.training.batches import Material
@@ -30,7 +29,6 @@ from headlight.lab.training.config import (
     change,
     check,
 )
-from headlight.lab.training.distributed import ALONE, Processes
 from headlight.lab.training.kept_steps import keep_step, kept_steps
 from headlight.lab.training.loop import METRICS, SAMPLES, STATE, Loop
 from headlight.lab.training.registry import RECIPES
@@ -151,11 +149,8 @@ def _folder_of(model: Path | str | None) -> str:
     return str(find_model(model).resolve()) if model else ""
 
 
-def start(run: Run, out: Path, *, device: str = "auto", processes: Processes = ALONE) -> Loop:
+def start(run: Run, out: Path, *, device: str = "auto") -> Loop:
     """Prepare a new run: train the tokenizer, cut the rows, initialise the model.
-
-    Of several processes each reads the corpus; the first trains the tokenizer and chooses the
-    precision for all.
 
     Raises:
         CorpusError: the corpus cannot be read or is too short.
@@ -167,7 +162,7 @@ def start(run: Run, out: Path, *, device: str = "auto", processes: Processes = A
         raise CheckpointError(f"{out} already holds a run; continue it with --resume")
     recipe = RECIPES[run.recipe]
     _require_text(run)
-    precision = _agree(run.recipe, run.precision, device, processes)
+    precision = _choose(run.recipe, run.precision, device)
     corpus = recipe.read([Path(path) for path in run.corpus])
     if run.begun_from:
         tokenizer = _known_tokenizer(run)
@@ -181,7 +176,7 @@ def start(run: Run, out: Path, *, device: str = "auto", processes: Processes = A
                 f"{run.recipe!r} needs"
             )
     else:
-        tokenizer = _train_tokenizer(recipe, corpus, run.model.vocab_size, processes)
+        tokenizer = _train_tokenizer(recipe, corpus, run.model.vocab_size)
     run = replace(
         run,
         corpus=tuple(str(Path(path).resolve()) for path in run.corpus),
@@ -189,13 +184,10 @@ def start(run: Run, out: Path, *, device: str = "auto", processes: Processes = A
         model=replace(run.model, vocab_size=tokenizer.vocab_size),
         precision=precision,
     )
-    loop = _make_loop(run, out, corpus, tokenizer, device, processes)
-    digests = json.loads(processes.first(json.dumps(run.digests)))
-    _require_same_corpus(run, digests, "differs between the processes")
-    if processes.is_first:
-        _write_start(run, out, tokenizer)
-        if run.loop.keep_steps:
-            keep_step(loop, tokenizer=tokenizer, kept=(0,))
+    loop = _make_loop(run, out, corpus, tokenizer, device)
+    _write_start(run, out, tokenizer)
+    if run.loop.keep_steps:
+        keep_step(loop, tokenizer=tokenizer, kept=(0,))
     return loop
 
 
@@ -206,7 +198,6 @@ def resume(
     precision: str | None = None,
     command: str = "",
     device: str = "auto",
-    processes: Processes = ALONE,
 ) -> Loop:
     """Prepare to continue the run in a folder, as it was begun or with other steps or precision.
 
@@ -224,24 +215,21 @@ def resume(
     changed = replace(
         run,
         loop=replace(run.loop, steps=run.loop.steps if steps is None else steps),
-        precision=run.precision
-        if precision is None
-        else _agree(run.recipe, precision, device, processes),
+        precision=run.precision if precision is None else _choose(run.recipe, precision, device),
     )
     if changed != run:
         run = replace(changed, commands=(*run.commands, command))
     _require_text(run)
     corpus = RECIPES[run.recipe].read([Path(path) for path in run.corpus])
     digests = [_digest(path) for path in run.corpus]
-    _require_same_corpus(run, digests, "has changed since the run began; restore it to continue")
-    loop = _make_loop(run, out, corpus, tokenizer, device, processes)
+    _require_same_corpus(run, digests)
+    loop = _make_loop(run, out, corpus, tokenizer, device)
     if run.loop.steps > begun_with:
         loop.rewind()
     loop.resume()
     if steps is not None and steps < loop.step:
         raise ValueError(f"the run is already at step {loop.step}; steps ({steps}) must be more")
-    if processes.is_first:
-        write_atomically(out / RUN, lambda path: path.write_text(_to_json(run), "utf-8"))
+    write_atomically(out / RUN, lambda path: path.write_text(_to_json(run), "utf-8"))
     return loop
 
 
@@ -327,8 +315,8 @@ def _require_text(run: Run) -> None:
     )
 
 
-def _agree(recipe: str, precision: str, device: str, processes: Processes) -> str:
-    """Return the precision's name; the first process chooses, because ``auto`` is measured.
+def _choose(recipe: str, precision: str, device: str) -> str:
+    """Return the precision's name.
 
     Policy gradients divide the probabilities of two passes, for which bfloat16 has too few digits.
     """
@@ -336,24 +324,18 @@ def _agree(recipe: str, precision: str, device: str, processes: Processes) -> st
         if precision == "bfloat16":
             raise ValueError(f"the recipe {recipe!r} computes in float32; leave out --precision")
         precision = "float32" if precision == "auto" else precision
-    chosen = choose_precision(precision, choose_device(device))
-    return processes.first(str(chosen).removeprefix("torch."))
+    return str(choose_precision(precision, choose_device(device))).removeprefix("torch.")
 
 
-def _train_tokenizer(
-    recipe: Recipe, corpus: Any, vocab_size: int, processes: Processes
-) -> Tokenizer:
+def _train_tokenizer(recipe: Recipe, corpus: Any, vocab_size: int) -> Tokenizer:
     if vocab_size > MAX_VOCAB_SIZE:
         raise ValueError(f"vocab_size ({vocab_size}) must be at most {MAX_VOCAB_SIZE}")
-    trained = ""
-    if processes.is_first:
-        trained = train_tokenizer(
-            recipe.texts(corpus),
-            vocab_size,
-            has_mask=recipe.has_mask,
-            normalization=typography(recipe.texts(corpus)),
-        ).to_json()
-    return Tokenizer(tokenizers.Tokenizer.from_str(processes.first(trained)))
+    return train_tokenizer(
+        recipe.texts(corpus),
+        vocab_size,
+        has_mask=recipe.has_mask,
+        normalization=typography(recipe.texts(corpus)),
+    )
 
 
 def _known_tokenizer(run: Run) -> Tokenizer:
@@ -372,10 +354,10 @@ def _known_tokenizer(run: Run) -> Tokenizer:
     return known.tokenizer
 
 
-def _require_same_corpus(run: Run, digests: Sequence[str], otherwise: str) -> None:
+def _require_same_corpus(run: Run, digests: Sequence[str]) -> None:
     for path, digest, expected in zip(run.corpus, digests, run.digests, strict=True):
         if digest != expected:
-            raise CorpusError(f"{path} {otherwise}")
+            raise CorpusError(f"{path} has changed since the run began; restore it to continue")
 
 
 def _write_start(run: Run, out: Path, tokenizer: Tokenizer) -> None:
@@ -387,9 +369,7 @@ def _write_start(run: Run, out: Path, tokenizer: Tokenizer) -> None:
     write_atomically(out / RUN, lambda path: path.write_text(_to_json(run), "utf-8"))
 
 
-def _make_loop(
-    run: Run, out: Path, corpus: Any, tokenizer: Tokenizer, device: str, processes: Processes
-) -> Loop:
+def _make_loop(run: Run, out: Path, corpus: Any, tokenizer: Tokenizer, device: str) -> Loop:
     place = choose_device(device)
     material = Material(corpus, tokenizer, run.model.max_tokens, run.rows, run.loop.seed)
     batches = RECIPES[run.recipe].batches(material)
@@ -405,7 +385,7 @@ def _make_loop(
         reason = str(error).partition("\n")[0]
         raise ValueError(f"there is no memory for a model of this size: {reason}") from error
     precision = choose_precision(run.precision, place)
-    arguments = (model, batches, run.loop, out, precision, processes)
+    arguments = (model, batches, run.loop, out, precision)
     make_loop = RECIPES[run.recipe].make_loop or Loop
     others = [_teacher(run, tokenizer).to(place)] if run.teacher else []
     loop: Loop = make_loop(*arguments, *others)

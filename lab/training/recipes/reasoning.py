@@ -188,19 +188,13 @@ class ReasoningBatches:
 
 
 class ReasoningLoop(Loop):
-    """Trains by imitation, then by reinforcement; see `Loop` for the arguments.
-
-    Raises:
-        ValueError: reinforcement is asked for in several processes.
-    """
+    """Trains by imitation, then by reinforcement; see `Loop` for the arguments."""
 
     batches: ReasoningBatches
 
     def prepare(self) -> None:
         """Make a value head."""
         self.rows = self.batches.config
-        if self.processes.size > 1 and self.config.steps > self.rows.imitation:
-            raise ValueError("reinforcement runs in one process; start it without torchrun")
         self.value_head = ValueHead(self.model.config.d_model)
         self.reference: Transformer | None = None
         self._is_reinforcing = False

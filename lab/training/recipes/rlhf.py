@@ -147,16 +147,13 @@ class RlhfLoop(Loop):
     """Samples, rates and reinforces; see `Loop` for the arguments.
 
     Raises:
-        ValueError: no reward model is named, one of the models cannot be used, or several processes
-            train together.
+        ValueError: no reward model is named, or one of the models cannot be used.
     """
 
     batches: RlhfBatches
 
     def prepare(self) -> None:
         """Load the reward model and the reference."""
-        if self.processes.size > 1:
-            raise ValueError("rlhf runs in one process; start it without torchrun")
         self.rows = self.batches.config
         self.rater = reward_model(self.rows.reward, self.batches.tokenizer).model
         self.reference = load_checkpoint(Path(self.rows.reference)).model

@@ -30,9 +30,6 @@ COMMANDS = {
     "evaluate a translator": "evaluate TRANSLATOR --text BAD",
     "evaluate --gold": "evaluate TRANSLATOR --gold BAD",
     "data dedup": "data dedup BAD --out out",
-    "data quality": "data quality BAD --out out",
-    "data quality --good": "data quality --good BAD --out out",
-    "data quality --labelled": "data quality --labelled BAD --out out",
     "data topics": "data topics BAD --out out",
     "data topics --against": "data topics good.txt --against BAD --out out",
     "data report": "data report BAD --out out",
@@ -44,7 +41,6 @@ SUFFIXES = {
     "train reward": ".jsonl",
     "evaluate --pairs": ".jsonl",
     "evaluate --gold": ".jsonl",
-    "data quality --labelled": ".jsonl",
 }
 
 

@@ -119,53 +119,6 @@ def test_bad_input_is_one_sentence(headlight, corpus, tmp_path, words, code, mes
     assert "Traceback" not in result.stderr
 
 
-@pytest.mark.slow
-def test_quality_trains_on_labelled_files_and_drops_the_bad(headlight, corpus, tmp_path):
-    good = [f"The fox number {n} ran home. Then it slept well. The end." for n in range(40)]
-    lines = [{"text": text, "label": "good"} for text in good]
-    lines += [{"text": text.replace(".", "").upper(), "label": "bad"} for text in good]
-    (tmp_path / "labelled.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    result = headlight(
-        "data", "quality", "labelled.jsonl", "--labelled", "labelled.jsonl", "--out", "judged"
-    )
-    assert result.exit_code == 0, result.stderr
-    out = tmp_path / "judged"
-    assert {line["label"] for line in lines_of(out / "kept.jsonl")} == {"good"}
-    dropped = lines_of(out / "dropped.jsonl")
-    assert {line["label"] for line in dropped} == {"bad"}
-    assert dropped[0]["reason"] == {"kind": "low_quality", "quality": dropped[0]["quality"]}
-    figures = json.loads((out / "report.json").read_text())["quality"]
-    assert figures["classifier"]["auc"] == 1.0
-    # The documents are near-twins: few of them are shown.
-    assert all(1 <= len(figures[name]) < 10 for name in ("best", "worst"))
-    again = headlight(
-        "data",
-        "quality",
-        "labelled.jsonl",
-        "--classifier",
-        "judged/classifier.json",
-        "--out",
-        "again",
-    )
-    assert again.exit_code == 0, again.stderr
-    assert (tmp_path / "again" / "kept.jsonl").read_text() == (out / "kept.jsonl").read_text()
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "message"),
-    [
-        ([], 2, "name a corpus to judge, or --good or --labelled"),
-        (["--classifier", "c.json", "--good", "stories.txt"], 2, "--classifier excludes --good"),
-        (["stories.txt", "--classifier", "stories.txt"], 1, "is not a classifier"),
-    ],
-)
-def test_wrong_labels_are_one_sentence(headlight, corpus, words, code, message):
-    result = headlight("data", "quality", *words, "--out", "judged")
-    assert result.exit_code == code
-    assert message in result.stderr
-    assert "Traceback" not in result.stderr
-
-
 def test_the_report_has_every_part_and_a_page_that_loads_nothing(headlight, corpus, tmp_path):
     themes = [["ship", "sail", "wave", "storm"], ["crown", "king", "queen", "castle"]]
     texts = [" ".join([*theme, *theme[n % 4 :], str(n)]) for n in range(8) for theme in themes]
@@ -196,7 +149,7 @@ def test_a_report_without_documents_that_are_kept_has_no_topics(headlight, tmp_p
     assert result.exit_code == 0, result.stderr
     assert "no topics: every document was dropped" in result.stderr
     assert "kept 0 of 1 documents (dropped: 1 low quality)" in result.stdout
-    assert "--least-quality 0.5: lower it, judge passages with --by passage" in result.stderr
+    assert "--least-quality 0.5: lower it, or judge passages" in result.stderr
     assert "topics" not in json.loads((tmp_path / "clean" / "report.json").read_text())
     assert (tmp_path / "clean" / "report.html").is_file()
 
@@ -222,7 +175,7 @@ def test_the_figures_of_a_report_go_to_a_card(headlight, corpus, tmp_path):
 def test_a_text_cannot_add_markup_to_the_page(headlight, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "evil.jsonl").write_text('{"text": "</script><script>alert(1)</script>"}')
-    assert headlight("data", "quality", "evil.jsonl", "--out", "judged").exit_code == 0
+    assert headlight("data", "report", "evil.jsonl", "--out", "judged").exit_code == 0
     page = (tmp_path / "judged" / "report.html").read_text()
     assert "alert(1)</script>" not in page
     assert "&lt;/script&gt;&lt;script&gt;alert(1)" in page

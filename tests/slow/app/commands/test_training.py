@@ -1,10 +1,9 @@
-"""`headlight train` in new processes: stopped, killed, and several at once."""
+"""`headlight train` in new processes: stopped and killed."""
 
 import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -187,33 +186,6 @@ def test_a_run_killed_again_and_again_has_the_loss_curve_of_one_left_alone(
     assert logged_steps() == list(range(1, 301))
     for name in ("loss", "valid_loss", "tokens"):
         assert logged(name) == logged(name, "through"), name
-
-
-@pytest.mark.timeout(600)
-def test_torchrun_trains_one_model_in_two_processes(small_translator, start_process):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]
-    launcher = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", str(port)]
-    quick = [*small_translator, "--set", "model.dropout=0", "--steps", "6"]
-    process = start_process(*launcher, *TRAIN, *quick)
-    output, errors = process.communicate()
-    assert (process.returncode, errors) == (0, "")
-    assert output.splitlines()[0].endswith(", 2 processes")
-    assert output.count("trained 6 steps; the model is in out") == 1
-    training = load(Path("out")).description.card.training
-    assert training["processes"] == 2
-    assert training["command"].startswith(
-        "torchrun --nproc-per-node 2 -m headlight.cli train translate"
-    )
-
-    alone = headlight("train", "translate", "--out", "alone", *ON_CPU, *quick)
-    assert alone.exit_code == 0, alone.output
-    # Sums are made in another order; nothing else differs.
-    for name in ("loss", "tokens"):
-        assert logged(name) == pytest.approx(logged(name, "alone"), abs=1e-4), name
-    valid_losses = [each[-1] for each in (logged("valid_loss"), logged("valid_loss", "alone"))]
-    assert valid_losses[0] == pytest.approx(valid_losses[1], abs=1e-4)
 
 
 def settings(*assignments):
