@@ -96,31 +96,6 @@ def test_an_analysis_holds_arrays_and_metadata(headlight):
         analyses["next_token"]["odds"]
 
 
-def test_models_and_limits_are_those_of_the_server(headlight):
-    models = headlight.models()
-    assert models.default == "tiny"
-    assert models["tiny"].moe.top_k == 2
-    assert models["dense"].moe is None
-    card = headlight.model("tiny")
-    assert card.sites[0].axes == ["query", "d_model"]
-    assert vars(models["tiny"]).items() <= vars(card).items()
-    with pytest.raises(KeyError, match="gpt"):
-        models["gpt"]
-    limit = headlight.limits()["max_characters"]
-    assert (limit.value, limit.unit, limit.env) == (4000, "characters", "HEADLIGHT_MAX_CHARACTERS")
-    assert "headlight_" in headlight.metrics()
-    assert headlight.is_alive()
-    assert headlight.is_ready()
-
-
-def test_an_encoding_of_positions_is_arrays(headlight):
-    encoding = headlight.positional(8, scheme="rotary", width=4)
-    sizes = (encoding.length, encoding.width, encoding.heads)
-    assert (encoding.scheme, sizes) == ("rotary", (8, 4, None))
-    np.testing.assert_allclose(encoding["cos"], np.cos(encoding["angles"]), atol=1e-6)
-    assert headlight.positional(8, model="tiny")["encoding"].shape == (8, 16)
-
-
 def test_a_text_is_continued_event_by_event(headlight):
     start, *tokens, end = headlight.generate(TEXT, n_tokens=3, seed=1, heads=[0])
     assert isinstance(start, Started)

@@ -14,7 +14,7 @@ from headlight.model.experiments.experiment import Cost, Experiment, Parameters,
 from headlight.model.experiments.registry import EXPERIMENTS
 from headlight.routes import experiments as routes
 from headlight.schemas.experiments import ExperimentEvent, ExperimentResult
-from headlight.serving.experiment_runs import MAX_QUEUED, MAX_WAITING, Experiments, Turns
+from headlight.serving.experiment_runs import MAX_QUEUED, Experiments
 from headlight.settings import MAX_EXPERIMENTS
 from tests.app.connections import wait_for
 from tests.app.reading import events_of
@@ -267,39 +267,6 @@ def test_a_json_answer_waits_for_its_turn_too(server, endless):
     wait_for(lambda: server.services.experiments.long.n_open == MAX_EXPERIMENTS)
     close(streams)
     wait_for(lambda: made.n_running == 0 and server.services.experiments.long.n_open == 0)
-
-
-def test_turns_come_in_order_and_can_be_given_up():
-    async def scenario():
-        turns = Turns(1)
-        first, second, third = (turns.ask() for _ in range(3))
-        assert [turn.ahead for turn in (first, second, third)] == [0, 1, 2]
-        turns.give_back(second)
-        assert third.ahead == 1
-        await asyncio.wait_for(third.moved(), 1)
-        assert not third.has_come
-        turns.give_back(first)
-        await asyncio.wait_for(third.moved(), 1)
-        assert third.has_come
-        turns.give_back(third)
-        assert turns.ask().has_come
-
-    asyncio.run(scenario())
-
-
-def test_short_runs_wait_in_a_short_queue(server, endless, problem):
-    made = endless(seconds=0.1)
-    streams = open_runs(server, 1)
-    try:
-        # The one thread for short runs is taken, so these wait before their first frame.
-        assert server.services.experiments.quick.n_open == 1
-        server.services.experiments.quick.n_open = MAX_WAITING
-        response = httpx.post(f"{server.url}{PATH}/by_hand", json={})
-        assert problem(response, 503, "too-many-experiments")["limit"] == MAX_WAITING
-    finally:
-        server.services.experiments.quick.n_open = 1
-        close(streams)
-    wait_for(lambda: made.n_running == 0 and server.services.experiments.quick.n_open == 0)
 
 
 def test_a_client_that_leaves_ends_the_run(server, endless):

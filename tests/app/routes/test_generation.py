@@ -5,14 +5,12 @@ import json
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 import httpx
 import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
-from headlight.model import tracing
 from headlight.model.generation import sampling as generation
 from headlight.model.generation.sampling import Sampling
 from headlight.problems import Problem
@@ -77,36 +75,6 @@ def test_the_tokens_are_those_of_a_direct_computation(client, tiny, options):
     assert end["text"] == tiny.tokenizer.decode(token.id for token in expected)
 
 
-def test_rows_and_experts_are_those_of_a_trace_of_the_whole_text(client, tiny):
-    tokens, _ = read(client, n_tokens=8)
-    trace = trace_of(tiny, [token["id"] for token in tokens])
-    for token in tokens:
-        attention, query = token["attention"], token["position"] - 1
-        assert attention["axes"] == ["layer", "head", "key"]
-        assert (attention["layers"], attention["heads"]) == ([0, 1], [0, 1, 2, 3])
-        for layer, rows in zip(attention["layers"], attention["data"], strict=True):
-            weights = trace[f"decoder.layers.{layer}.self_attention.weights"]
-            np.testing.assert_allclose(rows, weights[:, query, : query + 1], atol=1e-5)
-        np.testing.assert_allclose(np.sum(attention["data"], axis=-1), 1, atol=1e-5)
-        (routed,) = token["experts"]
-        experts = f"decoder.layers.{routed['layer']}.experts"
-        assert routed["experts"] == trace[f"{experts}.expert_indices"][query].tolist()
-        for told, site in (("weights", "expert_weights"), ("probabilities", "router_probs")):
-            expected = trace[f"{experts}.{site}"][query]
-            np.testing.assert_allclose(routed[told], expected, atol=1e-5)
-
-
-def trace_of(checkpoint, written):
-    """Return the arrays of one pass over the text and what was written after it."""
-    ids = [token.id for token in checkpoint.tokenizer.encode(TEXT)]
-    model_input = tracing.tokenize(checkpoint, TEXT)
-    whole = replace(
-        model_input, tokens=tuple(replace(model_input.tokens[0], id=i) for i in ids + written)
-    )
-    (trace,) = tracing.run_batch(checkpoint, tracing.pass_spec(checkpoint.description), [whole])
-    return {site: array.data for site, array in trace.tensors.items()}
-
-
 def test_layers_and_heads_narrow_what_is_told(client):
     every, _ = read(client)
     some, _ = read(client, layers=[0], heads=[2, 0])
@@ -135,17 +103,6 @@ def test_alternatives_are_the_likeliest_tokens_with_both_probabilities(client):
     chosen = token["alternatives"][token["rank"] - 1]
     assert (chosen["id"], chosen["text"]) == (token["id"], token["text"])
     assert read(client, n_tokens=1, n_alternatives=0)[0][0]["alternatives"] == []
-
-
-def test_skipped_tokens_have_no_event_and_count(client):
-    tokens, end = read(client, n_tokens=8, seed=4)
-    forced = [token["id"] for token in tokens[:6]]
-    rest, same_end = read(client, n_tokens=8, seed=4, forced=forced, skip=6)
-    assert [token["index"] for token in rest] == [6, 7]
-    assert [token["id"] for token in rest] == [token["id"] for token in tokens[6:]]
-    assert [token["position"] for token in rest] == [token["position"] for token in tokens[6:]]
-    assert same_end == end
-    assert read(client, n_tokens=6, seed=4, forced=forced, skip=6)[0] == []
 
 
 def test_the_end_says_why(client, tiny):
@@ -408,14 +365,6 @@ def test_a_beam_writes_the_text_of_the_search(client, tiny):
     assert start["candidates"][0]["text"] == end["text"]
 
 
-def test_a_penalty_changes_what_is_written(client):
-    plain, _ = read(client, n_tokens=12, temperature=0.0)
-    tokens, _ = read(client, n_tokens=12, temperature=0.0, repetition_penalty=10.0)
-    ids = [token["id"] for token in tokens]
-    assert ids != [token["id"] for token in plain]
-    assert len(set(ids)) == len(ids)
-
-
 @pytest.mark.parametrize(
     ("options", "kind"),
     [
@@ -440,10 +389,3 @@ def test_special_tokens_can_be_left_out_of_the_text_that_is_written_on(client, t
     (_, whole), *_ = events_of(post(client, n_tokens=1))
     assert not any(token["is_special"] for token in start["tokens"])
     assert [token["is_special"] for token in whole["tokens"]].count(True) == 1
-
-
-def test_a_penalty_changes_what_a_beam_writes(client):
-    def written(**options):
-        return [token["id"] for token in read(client, n_tokens=12, beams=2, **options)[0]]
-
-    assert len(set(written(repetition_penalty=5.0))) > len(set(written()))

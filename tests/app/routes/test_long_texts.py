@@ -70,18 +70,6 @@ def test_the_limit_counts_the_numbers_that_are_returned(client_with, problem):
     assert body["actual"] > body["limit"] == 1100
 
 
-def test_predictions_of_a_long_text_are_those_of_a_short_one(client):
-    whole = read_trace(ask(client, capture=[], analyses=["next_token"]).content)
-    asked = {"resolution": 4, "analyses": ["next_token", "logit_lens"]}
-    trace = read_trace(ask(client, **asked).content)
-    expected, predictions = whole.analyses["next_token"], trace.analyses["next_token"]
-    np.testing.assert_allclose(predictions["probabilities"], expected["probabilities"], atol=1e-5)
-    assert "logits" not in trace
-    np.testing.assert_allclose(
-        trace.analyses["logit_lens"]["probabilities"][-1], expected["probabilities"], atol=1e-5
-    )
-
-
 def test_a_tile_is_exact_and_comes_without_a_pass(client):
     trace = read_trace(ask(client, resolution=4).content)
     passes = client.get("/metrics").text

@@ -61,30 +61,6 @@ def test_every_tensor_is_that_of_a_stored_copy_and_the_shared_model_stays(
     assert post(client, model, capture=SITES).json()["tensors"] == plain
 
 
-def test_generation_goes_on_with_the_quantized_weights(client, tiny):
-    def tokens(**members):
-        answer = post(client, path="generate", n_tokens=6, temperature=0, **members)
-        assert answer.status_code == 200, answer.text
-        return answer.text
-
-    edits = edit(2)["edits"]
-    changed = tokens(edits=edits)
-    assert changed == tokens(edits=edits)
-    assert changed != tokens()
-
-
-def test_several_parts_have_their_own_bits(client):
-    both = [
-        {"kind": "quantize", "bits": 2, "parts": ["*.self_attention"]},
-        {"kind": "quantize", "bits": 4, "parts": ["*.embedding"]},
-    ]
-    rounded = logits(post(client, capture=["logits"], edits=both))
-    for quantize in both:
-        assert not np.allclose(rounded, logits(post(client, capture=["logits"], edits=[quantize])))
-    swapped = logits(post(client, capture=["logits"], edits=both[::-1]))
-    np.testing.assert_allclose(rounded, swapped, rtol=0, atol=1e-6)
-
-
 @pytest.mark.parametrize(
     ("members", "kind", "said"),
     [

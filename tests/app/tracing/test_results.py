@@ -9,13 +9,12 @@ from headlight.analyses.analysis import Choices
 from headlight.analyses.predictions import PredictionsRequest
 from headlight.analyses.registry import ANALYSES, available
 from headlight.model import tracing
-from headlight.model.analysis import alignment, residual_stream, rollout
+from headlight.model.analysis import alignment, rollout
 from headlight.model.analysis.head_outputs import output_weights
 from headlight.model.checkpoint.loading import load
 from headlight.problems import Problem
 from headlight.schemas.traces import TraceAnswer, TraceRequest
 from headlight.tracing.results import analyse, n_predictions, sites_of
-from tests.app.reading import written_tokens
 
 EVERY = tuple(name for name in ANALYSES if name != "role_shares")  # of messages
 WITHOUT = {
@@ -109,55 +108,6 @@ def test_json_and_safetensors_agree_and_are_what_the_documentation_says(
 
 
 # --- what they say --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("model", ["tiny", "turning", "translator"])
-@pytest.mark.parametrize("heads", [None, [2, 0]])
-def test_weighted_values_are_those_of_the_models_own_projection(client, zoo, model, heads):
-    checkpoint = load(zoo / model)
-    options = {} if heads is None else {"heads": heads}
-    answer = analyses_of(client, model, "value_weighted", **options)["value_weighted"]
-    trace = traced(checkpoint, heads)
-    weights = checkpoint.model.weights()
-    assert set(answer) == {
-        name[:-8] for name in trace.tensors if name.endswith("attention.weights")
-    }
-    for path, sent in answer.items():
-        projection = weights[f"{path}.output_projection.weight"].detach().numpy()
-        by_head = projection.reshape(16, 4, 4)  # d_model head d_head
-        held = heads or range(4)
-        for place, head in enumerate(held):
-            written = trace.tensors[f"{path}.values"].data[place] @ by_head[:, head].T
-            sizes = np.linalg.norm(written, axis=1)
-            expected = trace.tensors[f"{path}.weights"].data[place] * sizes
-            np.testing.assert_allclose(array(sent)[place], expected, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("model", "norm", "norm_place"),
-    [
-        ("tiny", "layer_norm", "pre"),
-        ("turning", "rms_norm", "pre"),
-        ("filler", "layer_norm", "post"),
-        ("translator", "layer_norm", "pre"),
-    ],
-)
-def test_the_stream_is_read_with_the_norms_that_the_model_has(client, zoo, model, norm, norm_place):
-    answer = analyses_of(client, model, "residual_stream")["residual_stream"]
-    trace = traced(load(zoo / model))
-    expected = residual_stream.residual_stream(trace, norm=norm, norm_place=norm_place)
-    assert answer.keys() == expected.keys()
-    for key, sent in answer.items():
-        np.testing.assert_allclose(array(sent), expected[key].data, rtol=1e-5, atol=1e-6)
-
-
-def test_what_the_heads_write_is_sent_of_the_layers_and_heads_asked_for(client):
-    every = analyses_of(client, "translator", "head_outputs")["head_outputs"]
-    asked = {"layers": [1], "heads": [2, 0]}
-    answer = analyses_of(client, "translator", "head_outputs", **asked)["head_outputs"]
-    assert set(answer) == {path for path in every if ".1." in path}
-    for path, sent in answer.items():
-        np.testing.assert_allclose(array(sent), array(every[path])[[2, 0]], atol=1e-6)
 
 
 def test_the_lens_after_the_last_layer_is_the_prediction_of_the_edited_pass(client):
@@ -303,19 +253,6 @@ def explained(client, model, status=200, **asked):
     return response.json()["analyses"]["logit_attribution"] if status == 200 else response.json()
 
 
-@pytest.mark.parametrize("model", ["tiny", "turning", "translator"])
-def test_the_parts_of_a_logit_difference_sum_to_it(client, zoo, model):
-    answer = explained(client, model, position=2, token=40, against=7)
-    logits = traced(load(zoo / model))["logits"][2, [40, 7]]
-    np.testing.assert_allclose(array(answer["logits"]), logits, atol=1e-5)
-    assert array(answer["parts"]).sum() == pytest.approx(logits[0] - logits[1], abs=1e-5)
-    assert answer["part_names"][-2:] == ["bias", "remainder"]
-    assert abs(answer["parts"]["data"][-1]) < 1e-5
-    assert (answer["position"], answer["token"]["id"], answer["against"]["id"]) == (2, 40, 7)
-    assert ("experts" in answer) == (model != "turning")
-    assert answer["omitted"] == {}
-
-
 def test_the_likeliest_two_tokens_at_the_end_are_compared_by_default(client):
     answer = explained(client, "tiny")
     ids = analyses_of(client, "tiny", "next_token")["next_token"]["ids"]["data"]
@@ -418,31 +355,6 @@ def test_the_edit_patch_is_a_set_from_another_text(client):
     assert answers[0]["tensors"] != plain["tensors"]
     refused = post(client, "tiny", edits=[{"kind": "patch", **site}])
     assert refused.status_code == 422
-
-
-def test_the_probabilities_of_being_sampled_are_those_of_generate(client):
-    sampling = {"temperature": 0.6, "top_p": 0.9}
-    response = post(client, "tiny", analyses=["next_token"], predictions={"top": 8, **sampling})
-    next_token = response.json()["analyses"]["next_token"]
-    body = {"model": "tiny", "text": TEXT, "n_tokens": 1, "n_alternatives": 8, **sampling}
-    (token,) = written_tokens(client.post("/api/v1/generate", json=body))
-    expected = [alternative["probability"] for alternative in token["alternatives"]]
-    assert array(next_token["sampled"])[-1] == pytest.approx(expected, abs=1e-6)
-    assert next_token["ids"]["data"][-1] == [
-        alternative["id"] for alternative in token["alternatives"]
-    ]
-
-
-def test_the_probability_of_each_token_that_follows_is_sent_if_it_is_asked_for(client, tiny):
-    logits = traced(tiny)["logits"].astype(np.float64)
-    ids = [token.id for token in tiny.tokenizer.encode(TEXT)]
-    shares = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
-    next_token = analyses_of(client, "tiny", "next_token", predictions={"following": True})[
-        "next_token"
-    ]
-    expected = shares[np.arange(len(ids) - 1), ids[1:]]
-    np.testing.assert_allclose(array(next_token["following"]), expected, atol=1e-6)
-    assert "following" not in analyses_of(client, "tiny", "next_token")["next_token"]
 
 
 def test_the_numbers_of_predictions_are_counted(tiny):

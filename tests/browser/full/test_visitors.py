@@ -34,17 +34,6 @@ def press(reader, name, within=None):
     (within or reader.page).get_by_role("button", name=name, exact=True).click()
 
 
-def test_a_student_finds_out_why_the_model_expects_the_word(arrive):
-    student = arrive()
-    expect(student.page.locator("#says")).to_be_visible()
-    student.page.locator('#map [data-part="logits"]').click()
-    student.wait_until_drawn()
-    press(student, "Why this word")
-    student.wait_until_plotted()
-    assert "logits for" in student.readout
-    assert presses(student) == 2
-
-
 def test_a_researcher_scripts_and_exports_the_same_numbers(arrive, tmp_path):
     researcher = arrive(permissions=("clipboard-read", "clipboard-write"))
     saved = researcher.save("CSV", tmp_path).read_text().splitlines()
@@ -58,21 +47,6 @@ def test_a_researcher_scripts_and_exports_the_same_numbers(arrive, tmp_path):
     for row, expected in zip(drawn, head, strict=True):
         assert row == pytest.approx(expected, abs=1e-4)
     assert presses(researcher) == 4
-
-
-def test_somebody_on_a_phone_reads_a_sentence_of_their_own(arrive):
-    phone = arrive(width=390, height=844, has_touch=True, is_mobile=True)
-    phone.write("The little girl saw the big dog. The little girl")
-    phone.page.locator(".heads-cell").nth(4).tap()
-    phone.wait_until_drawn()
-    expect(phone.view.locator(".panel h2").first).to_be_in_viewport()
-    phone.page.locator('#map [data-part="logits"]').tap()
-    phone.wait_until_drawn()
-    expect(phone.view.locator(".plot").first).to_be_in_viewport()
-    assert "has probability" in phone.readout
-    widths = phone.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
-    assert widths[0] <= widths[1]
-    assert presses(phone) == 2
 
 
 def test_somebody_with_a_screen_reader_walks_to_a_head_and_a_weight(arrive):

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from headlight.model.circuits.edge_scores import edge_scores, gradient_scores
-from headlight.model.circuits.pairs import Pair, PairPasses, UnfitPair
+from headlight.model.circuits.pairs import Pair, PairPasses
 from headlight.model.circuits.path_patching import MixedPasses
 from headlight.model.config import ExpertsConfig, TransformerConfig
 from headlight.model.transformer import Transformer
@@ -97,11 +97,6 @@ def test_noising_of_all_edges_at_once_is_the_difference_of_the_texts(passes):
     assert np.allclose(passes.with_only([[]], is_reversed=True)[0], clean, atol=1e-12)
     every = range(len(passes.graph.edges))
     assert np.allclose(passes.with_only([every])[0], clean, atol=1e-12)
-
-
-def test_texts_of_different_lengths_are_no_pair():
-    with pytest.raises(UnfitPair, match="has 2 tokens and the corrupted one 3"):
-        Pair(clean=(1, 2), corrupted=(1, 2, 3), right=(4,), wrong=(5,), position=1)
 
 
 # --- induction, built by hand ---------------------------------------------------------------------

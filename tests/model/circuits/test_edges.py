@@ -5,10 +5,10 @@ import pytest
 import torch
 
 from headlight.model.circuits.circuit import find_circuit
-from headlight.model.circuits.edge_scores import edge_scores, gradient_scores
+from headlight.model.circuits.edge_scores import gradient_scores
 from headlight.model.circuits.edges import Edges
 from headlight.model.circuits.graph import UnknownEdge, graph_of
-from headlight.model.circuits.pairs import PairPasses, UnfitPair
+from headlight.model.circuits.pairs import PairPasses
 from tests.model.circuits.graph_models import served
 from tests.model.circuits.test_edge_scores import pairs_of
 
@@ -56,13 +56,6 @@ def test_only_keys_and_values_carry_to_later_positions(edges):
                               both.edge("1.1→logits@4")])) == 3  # fmt: skip
 
 
-def test_scores_by_position_sum_to_the_score_of_the_edge(passes):
-    plain = PairPasses(passes.model, passes.pairs)
-    by_position = edge_scores(passes, "eap_ig", 3).reshape(-1, passes.edges.n_positions)
-    assert np.allclose(by_position.sum(axis=1), gradient_scores(plain, 3), atol=1e-12)
-    assert np.abs(by_position).max() > 1e-3
-
-
 def test_an_edge_cut_at_every_position_is_cut(passes):
     plain = PairPasses(passes.model, passes.pairs)
     number = int(np.argmax(np.abs(gradient_scores(plain, 2))))
@@ -93,13 +86,3 @@ def test_a_circuit_by_position_is_its_own_run(passes, rule):
     share = (run - corrupted).mean() / (clean - corrupted).mean()
     assert circuit.chosen.value == pytest.approx(share, abs=1e-9)
     assert circuit.curve[-1].faithfulness == pytest.approx(1, abs=1e-9)
-
-
-def test_pairs_of_other_lengths_are_refused():
-    model = served(n_layers=1)
-    first, *_, last = pairs_of(model)
-    shorter = type(last)(
-        clean=last.clean[:4], corrupted=last.corrupted[:4], right=(7,), wrong=(8,), position=3
-    )
-    with pytest.raises(UnfitPair, match="these have 4 and 5"):
-        PairPasses(model, (first, shorter), by_position=True)

@@ -5,7 +5,6 @@ import random
 import pytest
 import torch
 
-from headlight.model.circuits.graph import NoGraph
 from headlight.model.circuits.parts import parts_of
 from headlight.model.circuits.path_patching import MixedPasses
 from headlight.model.config import ExpertsConfig
@@ -108,11 +107,6 @@ def test_rows_of_a_pass_cut_their_own_edges(passes):
     for row in range(2):
         alone = passes.logits(*clean, both[row : row + 1], other)[0]
         assert float((together[row] - alone).abs().max()) < 1e-12
-
-
-def test_a_model_with_norms_after_the_sums_has_no_graph():
-    with pytest.raises(NoGraph, match="post"):
-        parts_of(served(norm_place="post"))
 
 
 def test_edges_cut_at_one_position_change_nothing_before_it():

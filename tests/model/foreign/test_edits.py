@@ -8,23 +8,10 @@ import torch
 
 from headlight.model.generation.sampling import Continuation, Sampling, decode_together
 from headlight.model.interventions.site_edit import SiteEdit
-from headlight.model.tracing import ModelInput, pass_spec, run_batch, tokenize, trace
+from headlight.model.tracing import ModelInput, pass_spec, run_batch, tokenize
 
 STREAM = "decoder.layers.0.residual.after"
 TEXT = "The cat sat by the dog."
-
-
-@pytest.mark.parametrize("name", ["gpt2", "llama", "gpt_oss", "bloom"])
-def test_patching_every_position_of_the_stream_restores_the_other_logits(name, served):
-    model = served(name)
-    other = trace(model, TEXT, capture=[STREAM, "logits"])
-    tokens = tuple(replace(token, id=token.id % 300 + 5) for token in other.tokens)
-    edits = [SiteEdit.patch(other, STREAM)]
-    spec = pass_spec(model.description, capture=["logits"], interventions=edits)
-    (patched,) = run_batch(model, spec, [ModelInput("", tokens)])
-    (plain,) = run_batch(model, replace(spec, interventions=()), [ModelInput("", tokens)])
-    np.testing.assert_array_equal(patched["logits"], other["logits"])
-    assert not np.allclose(plain["logits"], other["logits"], atol=1e-2)
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama", "mixtral", "bloom"])

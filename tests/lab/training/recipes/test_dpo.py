@@ -7,7 +7,6 @@ import torch
 import torch.nn.functional as F
 
 from headlight.lab.training.recipes.dpo import dpo_losses, text_log_probs
-from tests.lab.training.conftest import require_equal_when_resumed
 
 SETTINGS = {
     "rows.count": 8,
@@ -69,7 +68,3 @@ def test_the_prompt_cancels(make_loop):
     loop = make_loop("mine")
     batch = loop.batches.batch(0)
     assert (batch.ids[:, 0, :3] == batch.ids[:, 1, :3]).all()
-
-
-def test_a_resumed_run_ends_with_the_same_weights(make_loop):
-    require_equal_when_resumed(make_loop("whole"), make_loop("stopped"))

@@ -14,7 +14,6 @@ from headlight.lab.training.run import finish
 from headlight.model.checkpoint.card import ModelCard
 from headlight.model.checkpoint.loading import load
 from headlight.model.corpus import CorpusError
-from tests.lab.training.conftest import require_equal_when_resumed
 
 SETTINGS = {
     "rows.count": 8,
@@ -68,12 +67,6 @@ def test_it_begins_from_a_language_model_and_learns_to_prefer(make_loop, folder)
         for text in ("Number 7 said yes, yes.", "Number 7 said no, no.")
     )
     assert yes[0, -1] > no[0, -1] + 1
-
-
-def test_a_resumed_run_ends_with_the_same_weights(make_loop):
-    often = {"loop": {**SETTINGS["loop"], "save_every": 2}}
-    whole, stopped = (make_loop(name, **often) for name in ("whole", "stopped"))
-    require_equal_when_resumed(whole, stopped)
 
 
 def test_comparisons_of_one_prompt_are_on_one_side():
