@@ -1,6 +1,7 @@
 /** Curves over a shared axis, each with its name at its end. */
 
 import { amount, decimal, percent } from '../words/numbers.js';
+import { numbersIn } from '../rules/experiment.js';
 import { chart } from './chart.js';
 import { css, sequential } from './colour.js';
 import { line } from './marks/line.js';
@@ -79,6 +80,50 @@ export function curvesPicture({ id, isWide, title, summary, help, curves, ...plo
       ...curvesChart({ format, ...plotted, curves: curves(size) }, size),
     }),
   };
+}
+
+/** @param {string} name @param {(number|null)[]} values null is NaN @param {Pick<Frame, 'palette'>} size @returns {Curve} in ink */
+export function plainCurve(name, values, { palette }) {
+  return { name, values: numbersIn(values), colour: palette.ink };
+}
+
+/** @param {string} name @param {(number|null)[]} values null is NaN @param {Pick<Frame, 'palette'>} size @returns {Curve} the one that matters */
+export function strongCurve(name, values, { palette }) {
+  return { name, values: numbersIn(values), colour: warm(palette), width: 3 };
+}
+
+/**
+ * Return a curve of each row of an array.
+ * @param {{data: any}} rows names of the rows
+ * @param {{data: any}} array
+ * @param {Record<string, string>} names at the ends of the curves
+ * @param {Record<string, Partial<Curve>>} looks
+ * @returns {Curve[]}
+ */
+export function rowCurves({ data: rows }, { data }, names, looks) {
+  return rows.map((/** @type {string} */ row, /** @type {number} */ at) => ({
+    name: names[row] ?? row,
+    values: numbersIn(data[at]),
+    ...looks[row],
+  }));
+}
+
+/**
+ * Return the picture of a quantity by layer, on a logarithmic scale.
+ * @param {{id: string, isWide?: boolean, title: string, help: string, up: string, over: string}} told `over`: of what there is a curve each
+ * @param {import('../rules/experiment.js').Arrays} arrays
+ * @param {(size: import('./map.js').Size) => Curve[]} curves
+ */
+export function layersPicture({ up, over, ...told }, { layer }, curves) {
+  return curvesPicture({
+    ...told,
+    summary: `${told.title}, ${over}.`,
+    x: numbersIn(layer.data),
+    across: { title: 'layer' },
+    up: { title: up, isLog: true },
+    quantity: told.help.split('.')[0],
+    curves,
+  });
 }
 
 /** @param {Plotted} plotted @param {Pick<Frame, 'width'|'palette'>} frame @returns {Drawing & {grid: Grid}} */

@@ -3,7 +3,7 @@
 import { numbersIn } from '../../rules/experiment.js';
 import { counted } from '../../words/lists.js';
 import { amount, percent, share } from '../../words/numbers.js';
-import { warm, curvesPicture } from '../../plot/curves.js';
+import { curvesPicture, warm } from '../../plot/curves.js';
 import { mapChart } from '../../plot/map.js';
 import { sequential } from '../../plot/colour.js';
 

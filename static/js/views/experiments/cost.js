@@ -3,7 +3,7 @@
 import { numbersIn } from '../../rules/experiment.js';
 import { amount, grouped, inBytes } from '../../words/numbers.js';
 import { chart } from '../../plot/chart.js';
-import { warm, curvesPicture } from '../../plot/curves.js';
+import { curvesPicture, plainCurve, strongCurve, warm } from '../../plot/curves.js';
 import { bar } from '../../plot/marks/bar.js';
 import { band, linear } from '../../plot/scales.js';
 
@@ -176,18 +176,9 @@ function cacheChart(arrays) {
     up: { title: 'multiplications', isLog: true },
     quantity: 'multiplications of a step',
     format: grouped,
-    curves: ({ palette }) => [
-      {
-        name: 'without',
-        values: numbersIn(arrays.step_multiplications.data[0]),
-        colour: palette.ink,
-      },
-      {
-        name: 'with cache',
-        values: numbersIn(arrays.step_multiplications.data[1]),
-        colour: warm(palette),
-        width: 3,
-      },
+    curves: (size) => [
+      plainCurve('without', arrays.step_multiplications.data[0], size),
+      strongCurve('with cache', arrays.step_multiplications.data[1], size),
     ],
   });
 }
@@ -205,14 +196,9 @@ function expertsChart(arrays) {
     up: { title: 'parameters', write: (value) => `${amount(value / 1e6)} M` },
     quantity: 'parameters',
     format: write,
-    curves: ({ palette }) => [
-      { name: 'all', values: numbersIn(arrays.all_parameters.data), colour: palette.ink },
-      {
-        name: 'active',
-        values: numbersIn(arrays.active_parameters.data),
-        colour: warm(palette),
-        width: 3,
-      },
+    curves: (size) => [
+      plainCurve('all', arrays.all_parameters.data, size),
+      strongCurve('active', arrays.active_parameters.data, size),
     ],
   });
 }

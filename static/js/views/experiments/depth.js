@@ -1,9 +1,8 @@
 /** Residual connections and layer norm: gradients by layer of five ways to stack layers. */
 
-import { numbersIn } from '../../rules/experiment.js';
 import { counted } from '../../words/lists.js';
 import { decimal, grouped } from '../../words/numbers.js';
-import { warm, curvesPicture } from '../../plot/curves.js';
+import { layersPicture, rowCurves, warm } from '../../plot/curves.js';
 
 /**
  * @import { Arrays, ExperimentView, Picture, Result } from '../../rules/experiment.js'
@@ -50,45 +49,28 @@ function finding({ arrays }) {
 
 /** @param {Result} result @returns {Picture[]} */
 function pictures({ arrays }) {
+  const over = 'by layer, for five ways to stack layers';
+  /** @param {string} id @param {{title: string, help: string, up: string, isWide?: boolean}} words */
+  const picture = (id, words) =>
+    layersPicture({ id, over, ...words }, arrays, (size) => curvesOf(arrays, id, size));
   return [
-    picture(arrays, 'stream_gradient', {
+    picture('stream_gradient', {
       title: 'The gradient that reaches each layer',
       help: 'Norm of the gradient of the loss by the input of each layer. Backpropagation goes from right to left: a curve that falls towards layer 0 leaves the first layers without a signal.',
       up: 'gradient',
       isWide: true,
     }),
-    picture(arrays, 'weight_gradient', {
+    picture('weight_gradient', {
       title: 'The gradient of the weights',
       help: 'Norm of the gradient of the loss by the matrices of each layer: what an optimizer gets to see.',
       up: 'gradient',
     }),
-    picture(arrays, 'stream_size', {
+    picture('stream_size', {
       title: 'The size of the stream',
       help: 'Root mean square of the numbers that enter each layer. Residual sums grow with depth; a norm after the sum resets them.',
       up: 'root mean square',
     }),
   ];
-}
-
-/**
- * @param {Arrays} arrays
- * @param {string} name
- * @param {{title: string, help: string, up: string, isWide?: boolean}} words
- * @returns {Picture}
- */
-function picture(arrays, name, { title, help, up, isWide = false }) {
-  return curvesPicture({
-    id: name,
-    isWide,
-    title,
-    help,
-    summary: `${title}, by layer, for five ways to stack layers.`,
-    x: numbersIn(arrays.layer.data),
-    across: { title: 'layer' },
-    up: { title: up, isLog: true },
-    quantity: help.split('.')[0],
-    curves: (size) => curvesOf(arrays, name, size),
-  });
 }
 
 /** @param {Arrays} arrays @param {string} name @param {Size} size @returns {Curve[]} */
@@ -101,9 +83,5 @@ function curvesOf(arrays, name, { palette }) {
     post: { colour: palette.query },
     pre: { colour: warm(palette), width: 3.5 },
   };
-  return arrays.variant.data.map((/** @type {string} */ variant, /** @type {number} */ at) => ({
-    name: NAMES[variant] ?? variant,
-    values: numbersIn(arrays[name].data[at]),
-    ...looks[variant],
-  }));
+  return rowCurves(arrays.variant, arrays[name], NAMES, looks);
 }

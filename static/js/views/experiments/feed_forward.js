@@ -2,10 +2,10 @@
 
 import { numbersIn } from '../../rules/experiment.js';
 import { decimal } from '../../words/numbers.js';
-import { warm, curvesPicture } from '../../plot/curves.js';
+import { curvesPicture, rowCurves, warm } from '../../plot/curves.js';
 
 /**
- * @import { Arrays, ExperimentView, Picture, Result } from '../../rules/experiment.js'
+ * @import { ExperimentView, Picture, Result } from '../../rules/experiment.js'
  * @import { Curve } from '../../plot/curves.js'
  * @import { Size } from '../../plot/map.js'
  */
@@ -44,11 +44,7 @@ function pictures({ arrays }) {
       gelu: { colour: palette.query, width: 2.5 },
       silu: { colour: palette.key },
     };
-    return arrays.function.data.map((/** @type {string} */ of, /** @type {number} */ at) => ({
-      name: NAMES[of] ?? of,
-      values: numbersIn(arrays[name].data[at]),
-      ...looks[of],
-    }));
+    return rowCurves(arrays.function, arrays[name], NAMES, looks);
   };
   return [
     curvesPicture({

@@ -4,7 +4,7 @@ import { numbersIn } from '../../rules/experiment.js';
 import { counted } from '../../words/lists.js';
 import { amount, decimal, grouped, share } from '../../words/numbers.js';
 import { chart } from '../../plot/chart.js';
-import { warm, curvesPicture } from '../../plot/curves.js';
+import { curvesPicture, plainCurve, strongCurve, warm } from '../../plot/curves.js';
 import { bar } from '../../plot/marks/bar.js';
 import { ruleAt } from '../../plot/marks/decorations.js';
 import { band, linear } from '../../plot/scales.js';
@@ -88,13 +88,8 @@ function pictures({ arrays, at }) {
       quantity: 'numbers kept at once',
       format: (value) => grouped(value),
       curves: (size) => [
-        { name: 'whole', values: numbersIn(arrays.whole_numbers.data), colour: size.palette.ink },
-        {
-          name: 'in blocks',
-          values: numbersIn(arrays.block_numbers.data),
-          colour: warm(size.palette),
-          width: 3,
-        },
+        plainCurve('whole', arrays.whole_numbers.data, size),
+        strongCurve('in blocks', arrays.block_numbers.data, size),
       ],
     }),
   ];

@@ -3,7 +3,7 @@
 import { numbersIn } from '../../rules/experiment.js';
 import { counted } from '../../words/lists.js';
 import { decimal, grouped } from '../../words/numbers.js';
-import { warm, curvesPicture } from '../../plot/curves.js';
+import { layersPicture, rowCurves, warm } from '../../plot/curves.js';
 
 /**
  * @import { Arrays, ExperimentView, Picture, Result } from '../../rules/experiment.js'
@@ -40,38 +40,22 @@ function finding({ arrays }) {
 
 /** @param {Result} result @returns {Picture[]} */
 function pictures({ arrays }) {
+  const over = 'for four ways to draw the weights';
+  /** @param {string} id @param {{title: string, help: string, up: string}} words */
+  const picture = (id, words) =>
+    layersPicture({ id, over, ...words }, arrays, (size) => curvesOf(arrays, id, size));
   return [
-    layered(arrays, 'deviation', {
+    picture('deviation', {
       title: 'The size of the numbers, layer by layer',
       help: 'Standard deviation of the numbers after each layer; layer 0 is the input.',
       up: 'deviation',
     }),
-    layered(arrays, 'gradient', {
+    picture('gradient', {
       title: 'The gradient, layer by layer',
       help: 'Root mean square of the gradient of the output by the numbers that enter each layer.',
       up: 'gradient',
     }),
   ];
-}
-
-/**
- * @param {Arrays} arrays
- * @param {string} name
- * @param {{title: string, help: string, up: string}} words
- * @returns {Picture}
- */
-function layered(arrays, name, { title, help, up }) {
-  return curvesPicture({
-    id: name,
-    title,
-    help,
-    summary: `${title}, for four ways to draw the weights.`,
-    x: numbersIn(arrays.layer.data),
-    across: { title: 'layer' },
-    up: { title: up, isLog: true },
-    quantity: help.split('.')[0],
-    curves: (size) => curvesOf(arrays, name, size),
-  });
 }
 
 /** @param {Arrays} arrays @param {string} name @param {Size} size @returns {Curve[]} */
@@ -83,9 +67,5 @@ function curvesOf(arrays, name, { palette }) {
     xavier: { colour: palette.query },
     kaiming: { colour: warm(palette), width: 3 },
   };
-  return arrays.scheme.data.map((/** @type {string} */ scheme, /** @type {number} */ at) => ({
-    name: NAMES[scheme] ?? scheme,
-    values: numbersIn(arrays[name].data[at]),
-    ...looks[scheme],
-  }));
+  return rowCurves(arrays.scheme, arrays[name], NAMES, looks);
 }

@@ -5,7 +5,7 @@ import { counted } from '../../words/lists.js';
 import { amount, grouped, percent, share } from '../../words/numbers.js';
 import { range } from '../../trace/trace.js';
 import { chart } from '../../plot/chart.js';
-import { ACCURACY, warm, curvesPicture } from '../../plot/curves.js';
+import { ACCURACY, curvesPicture, strongCurve, warm } from '../../plot/curves.js';
 import { mapChart } from '../../plot/map.js';
 import { diverging } from '../../plot/colour.js';
 import { cell } from '../../plot/marks/mark.js';
@@ -126,12 +126,7 @@ function accuracyChart(result) {
         width: 1.5,
         isQuiet: true,
       },
-      {
-        name: nameOf(result),
-        values: numbersIn(arrays.accuracy.data),
-        colour: warm(size.palette),
-        width: 3,
-      },
+      strongCurve(nameOf(result), arrays.accuracy.data, size),
     ],
   });
 }

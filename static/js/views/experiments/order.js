@@ -4,7 +4,7 @@ import { numbersIn } from '../../rules/experiment.js';
 import { amount, decimal, share } from '../../words/numbers.js';
 import { range } from '../../trace/trace.js';
 import { chart } from '../../plot/chart.js';
-import { warm, curvesPicture } from '../../plot/curves.js';
+import { curvesPicture, plainCurve, strongCurve, warm } from '../../plot/curves.js';
 import { mapChart } from '../../plot/map.js';
 import { sequential } from '../../plot/colour.js';
 import { dot, rule } from '../../plot/marks/decorations.js';
@@ -179,14 +179,9 @@ function productsChart(arrays, position) {
     up: { title: 'product' },
     quantity: 'product of two encodings',
     format: (value) => decimal(value, 2),
-    curves: ({ palette }) => [
-      { name: 'with 0', values: numbersIn(arrays.products.data[0]), colour: palette.ink },
-      {
-        name: `with ${position}`,
-        values: numbersIn(arrays.products.data[1]),
-        colour: warm(palette),
-        width: 3,
-      },
+    curves: (size) => [
+      plainCurve('with 0', arrays.products.data[0], size),
+      strongCurve(`with ${position}`, arrays.products.data[1], size),
     ],
   });
 }

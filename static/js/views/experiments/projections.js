@@ -3,7 +3,7 @@
 import { numbersIn } from '../../rules/experiment.js';
 import { decimal, share } from '../../words/numbers.js';
 import { mapChart } from '../../plot/map.js';
-import { warm, curvesPicture } from '../../plot/curves.js';
+import { curvesPicture, plainCurve, strongCurve } from '../../plot/curves.js';
 import { diverging, sequential } from '../../plot/colour.js';
 
 /**
@@ -228,10 +228,10 @@ function lossChart(arrays) {
     up: { title: 'loss (bits)' },
     quantity: 'loss in bits',
     unit: 'step',
-    curves: ({ palette }) => [
-      { name: 'bound', values: steps.map(() => least), colour: palette.muted, dash: 'dot' },
-      { name: 'shared', values: numbersIn(arrays.loss.data[0]), colour: palette.ink },
-      { name: 'separate', values: numbersIn(arrays.loss.data[1]), colour: warm(palette), width: 3 },
+    curves: (size) => [
+      { name: 'bound', values: steps.map(() => least), colour: size.palette.muted, dash: 'dot' },
+      plainCurve('shared', arrays.loss.data[0], size),
+      strongCurve('separate', arrays.loss.data[1], size),
     ],
   });
 }

@@ -3,7 +3,7 @@
 import { numbersIn } from '../../rules/experiment.js';
 import { counted } from '../../words/lists.js';
 import { amount, decimal } from '../../words/numbers.js';
-import { warm, curvesPicture } from '../../plot/curves.js';
+import { curvesPicture, rowCurves, warm } from '../../plot/curves.js';
 import { mapChart } from '../../plot/map.js';
 import { diverging } from '../../plot/colour.js';
 
@@ -59,11 +59,7 @@ function cellCurves(arrays, name, { palette }, names = NAMES) {
     gru: { colour: palette.key },
     attention: { colour: warm(palette), width: 3.5 },
   };
-  return arrays.cell.data.map((/** @type {string} */ cell, /** @type {number} */ at) => ({
-    name: names[cell] ?? cell,
-    values: numbersIn(arrays[name].data[at]),
-    ...looks[cell],
-  }));
+  return rowCurves(arrays.cell, arrays[name], names, looks);
 }
 
 /** @param {Result} result @returns {Picture[]} */

@@ -2,7 +2,7 @@
 
 import { numbersIn } from '../../rules/experiment.js';
 import { amount, decimal, share } from '../../words/numbers.js';
-import { curvesChart, warm, curvesPicture } from '../../plot/curves.js';
+import { curvesChart, curvesPicture, strongCurve, warm } from '../../plot/curves.js';
 import { mapChart } from '../../plot/map.js';
 import { diverging } from '../../plot/colour.js';
 
@@ -74,14 +74,7 @@ function pictures({ arrays, values }) {
       up: { title: 'bits' },
       quantity: 'entropy in bits',
       format: (value) => decimal(value, 2),
-      curves: (size) => [
-        {
-          name: 'entropy',
-          values: numbersIn(arrays.entropy.data),
-          colour: warm(size.palette),
-          width: 3,
-        },
-      ],
+      curves: (size) => [strongCurve('entropy', arrays.entropy.data, size)],
     }),
     {
       id: 'shift',

@@ -4,7 +4,7 @@ import { numbersIn } from '../../rules/experiment.js';
 import { counted } from '../../words/lists.js';
 import { amount, percent } from '../../words/numbers.js';
 import { chart } from '../../plot/chart.js';
-import { warm, curvesPicture } from '../../plot/curves.js';
+import { curvesPicture, plainCurve, strongCurve, warm } from '../../plot/curves.js';
 import { bar } from '../../plot/marks/bar.js';
 import { line } from '../../plot/marks/line.js';
 import { band, linear, log } from '../../plot/scales.js';
@@ -162,14 +162,9 @@ function anyChart(arrays) {
     up: { title: 'right answers', range: [0, 1], write: (value) => percent(value, 0) },
     quantity: 'share of right answers',
     format: (value) => percent(value, 1),
-    curves: ({ palette }) => [
-      { name: 'any', values: numbersIn(arrays.any_right.data), colour: palette.ink },
-      {
-        name: 'vote',
-        values: numbersIn(arrays.majority_right.data),
-        colour: warm(palette),
-        width: 3,
-      },
+    curves: (size) => [
+      plainCurve('any', arrays.any_right.data, size),
+      strongCurve('vote', arrays.majority_right.data, size),
     ],
   });
 }

@@ -5,7 +5,7 @@ import { counted } from '../../words/lists.js';
 import { decimal, grouped } from '../../words/numbers.js';
 import { visible } from '../../words/text.js';
 import { chart } from '../../plot/chart.js';
-import { curvesChart, warm } from '../../plot/curves.js';
+import { curvesChart, plainCurve, strongCurve, warm } from '../../plot/curves.js';
 import { mapChart } from '../../plot/map.js';
 import { diverging } from '../../plot/colour.js';
 import { bar } from '../../plot/marks/bar.js';
@@ -158,17 +158,8 @@ function lengthChart(arrays, at, size) {
         format: (value) => grouped(value),
         marker: at,
         curves: [
-          {
-            name: 'vocabulary',
-            values: numbersIn(arrays.vocab_size.data),
-            colour: size.palette.ink,
-          },
-          {
-            name: 'text',
-            values: numbersIn(arrays.n_tokens.data),
-            colour: warm(size.palette),
-            width: 3,
-          },
+          plainCurve('vocabulary', arrays.vocab_size.data, size),
+          strongCurve('text', arrays.n_tokens.data, size),
         ],
       },
       size,

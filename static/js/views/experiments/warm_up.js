@@ -3,7 +3,7 @@
 import { numbersIn } from '../../rules/experiment.js';
 import { counted } from '../../words/lists.js';
 import { decimal, percent } from '../../words/numbers.js';
-import { ACCURACY, warm, curvesPicture } from '../../plot/curves.js';
+import { ACCURACY, curvesPicture, plainCurve, strongCurve } from '../../plot/curves.js';
 
 /**
  * @import { Arrays, ExperimentView, Picture, Result } from '../../rules/experiment.js'
@@ -67,15 +67,10 @@ function pictures(result) {
 }
 
 /** @param {Arrays} arrays @param {string} name @param {Size} size @returns {Curve[]} */
-function curvesOf(arrays, name, { palette }) {
+function curvesOf(arrays, name, size) {
   return [
-    { name: 'without', values: numbersIn(arrays[name].data[1]), colour: palette.ink },
-    {
-      name: 'with warm-up',
-      values: numbersIn(arrays[name].data[0]),
-      colour: warm(palette),
-      width: 3,
-    },
+    plainCurve('without', arrays[name].data[1], size),
+    strongCurve('with warm-up', arrays[name].data[0], size),
   ];
 }
 
