@@ -81,13 +81,7 @@ def train_model(
         if resume:
             models = begun_from or teacher or reward or tokenizer
             is_other = _is_other_corpus(out, [*(corpus or ()), *(comparisons or ())])
-            if (
-                is_other
-                or config
-                or assignments
-                or models
-                or (seed, keep_steps) != (None, None)
-            ):
+            if is_other or config or assignments or models or (seed, keep_steps) != (None, None):
                 raise UsageError(
                     "a resumed run keeps its corpus, its seed, its settings, the model it "
                     "began from and its other models; leave them out"
@@ -100,9 +94,7 @@ def train_model(
                 device=device,
             )
         else:
-            settings = _settings(
-                config, assignments, steps=steps, seed=seed, keep_steps=keep_steps
-            )
+            settings = _settings(config, assignments, steps=steps, seed=seed, keep_steps=keep_steps)
             if RECIPES[recipe].takes_reward:
                 begun_from = begun_from or RECIPES[recipe].begins_from
                 merge(settings, _raters(recipe, reward, begun_from))

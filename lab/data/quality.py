@@ -60,10 +60,10 @@ class Classifier:
 
 def read_classifier() -> Classifier:
     """Read the classifier that ships."""
-    members = json.loads(SHIPPED.read_text(encoding="utf-8"))
-    return Classifier(
-        **{name: tuple(v) if isinstance(v, list) else v for name, v in members.items()}
-    )
+    members: dict[str, Any] = json.loads(SHIPPED.read_text(encoding="utf-8"))
+    for name in ("features", "mean", "scale", "weights"):
+        members[name] = tuple(members[name])
+    return Classifier(**members)
 
 
 class Extremes:

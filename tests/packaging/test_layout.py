@@ -77,7 +77,7 @@ JS_FOLDERS = ["words", "trace", "rules", "state", "api", "plot", "ui", "views"]
 # Lines of code a folder may have. A commit that raises a number says in its body why.
 MOST_LINES = {
     "app": 24_400,
-    "lab": 15_000,
+    "lab": 14_300,
     "model": 35_800,
     "model/analysis": 4_050,
     "model/attention": 1_800,
