@@ -34,6 +34,8 @@ def exits(
 
 
 _TOLERANCES = {torch.float32: 1e-3, torch.float64: 1e-6}
+AT_ONCE = 32
+"""Gradients in one backward pass: each holds the logits of all tokens once more."""
 
 
 def linear_exit(
@@ -56,13 +58,13 @@ def linear_exit(
     with torch.inference_mode(False), torch.enable_grad(), new_pass(), stepping_over(x):
         logits = model.module(**model.dummy_inputs(3)).logits[0][:, list(tokens)]
         gradients = [
-            torch.autograd.grad(logit, x, retain_graph=True)[0][0, 0].double().cpu().numpy()
-            for logit in logits[0]
+            torch.autograd.grad(logits[0], x, each, retain_graph=True, is_grads_batched=True)[0]
+            for each in torch.eye(len(tokens), device=x.device, dtype=logits.dtype).split(AT_ONCE)
         ]
     at_stream, at_zero, at_probe = logits.detach().double().cpu().numpy()
     is_centred = model.config.norm == "layer_norm"
     centre, probed = (row - row.mean() if is_centred else row for row in (stream, probe))
-    slope = np.stack(gradients)
+    slope = torch.cat(gradients)[:, 0, 0].double().cpu().numpy()
     missing = at_stream - at_zero - slope @ stream
     directions = slope + np.outer(missing / (centre @ centre), centre)
     longest = int(np.abs(missing).argmax())
