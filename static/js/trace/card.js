@@ -50,3 +50,18 @@ export function textsInWords(names) {
 /** @typedef {ModelSummary['normalization']} Normalization changes that a tokenizer makes to a text */
 /** @typedef {ModelSummary['examples'][number]} Example a text, and the state it opens */
 /** @typedef {NonNullable<Example['claim']>} Claim of an example, as it was measured */
+
+/**
+ * Return the earlier heads that write what a head reads, over many sentences, the strongest first.
+ * @param {{heads?: HeadProfiles|null}|undefined} card
+ * @param {string} path of the attention
+ * @param {number} head
+ * @returns {{name: string, share: number, side: string}[]} empty if none stands out, or none was measured
+ */
+export function feedersOf(card, path, head) {
+  const of = card?.heads?.feeders?.[path]?.[head];
+  const sides = /** @type {const} */ (['queries', 'keys', 'values']);
+  return sides
+    .flatMap((side) => (of?.[side] ?? []).map(({ name, share }) => ({ name, share, side })))
+    .sort((a, b) => b.share - a.share);
+}

@@ -5,6 +5,7 @@
  */
 
 import { guessInWords } from '../../words/tokens.js';
+import { feedersOf } from '../../trace/card.js';
 import { choosePlace, chooseStack } from '../../trace/attention.js';
 import { buildAnatomy, litParts, readParts } from './parts.js';
 import { css, diverging, inkOn, computeLevel, sequential } from '../../plot/colour.js';
@@ -35,6 +36,7 @@ import { element } from '../dom.js';
  * @property {boolean} isAwaited the effects are being computed: nothing else takes their colours
  * @property {string} pass whose numbers these are, if an edit is made; else ''
  * @property {(part: Part) => string[]} viewsOf ids of the views that a part opens; none: it is only drawn
+ * @property {{from: string, to: string, share: number}[]} feeds ids of heads that write what the open one reads, and its own
  * @property {Theme} theme
  */
 
@@ -61,7 +63,9 @@ export function createModelMap(host, caption, { onChoose }) {
   drawing.setAttribute('aria-hidden', 'true');
   const body = element('div.map-parts', { role: 'toolbar', 'aria-label': 'Map of the model' });
   const frame = element('div.map-body');
-  frame.append(drawing, body);
+  const arrows = document.createElementNS(SVG, 'svg');
+  arrows.setAttribute('aria-hidden', 'true');
+  frame.append(drawing, body, arrows);
   const key = createKey();
   host.before(key.element);
   host.append(frame);
@@ -148,6 +152,7 @@ export function createModelMap(host, caption, { onChoose }) {
       build(wanted);
       if (!layout) return;
       draw(drawing, layout, wanted);
+      arrows.replaceChildren(...wanted.feeds.flatMap((feed) => arrowOf(feed, layout?.parts ?? [])));
       for (const placed of layout.parts) {
         const node = nodes.get(placed.part.id);
         if (node) dress(node, placed, wanted, narrow.matches);
@@ -186,6 +191,7 @@ function shownOf(trace, card, { state, kind, query, effects, viewsOf }) {
     pass,
     lit: new Set(litParts(anatomy, kind, state, trace, (head) => isShown(switches, state, head))),
     effects,
+    feeds: feedsOf(state, place),
     open: { stack, layer: Math.min(state.layer, card.n_layers - 1) },
     viewsOf,
     theme: state.palette.theme,
@@ -428,6 +434,43 @@ function draw(drawing, { width, height, lines, stream, names = [] }, { read, lit
     return node;
   });
   drawing.replaceChildren(...drawn, ...reaches, ...written);
+}
+
+/** Return the heads that feed the open one; *This head* knows them. @param {ViewState} state @param {ReturnType<typeof choosePlace>} place */
+function feedsOf({ answers, layer, head }, place) {
+  if (!place) return [];
+  const path = `${place.stack}.layers.${layer}.${place.ending}`;
+  return feedersOf(answers?.card?.trace?.card, path, head).map(({ name, share }) => {
+    const [, other, at] = /^(?:(encoder|cross)\.)?(\d+\.\d+)$/.exec(name) ?? [];
+    const from = `head ${other ?? place.stack} ${(at ?? '').replace('.', ' ')}`;
+    return { from, to: `head ${place.id} ${layer} ${head}`, share };
+  });
+}
+
+/**
+ * Draw an arrow from a head to the one that reads it; none where the map folds one of them.
+ * @param {Shown['feeds'][number]} feed
+ * @param {Placed[]} parts
+ */
+function arrowOf({ from, to, share }, parts) {
+  const [start, end] = [from, to].map((id) => parts.find(({ part }) => part.id === id));
+  if (!start || !end) return [];
+  const [x0, x1] = [start, end].map((placed) => placed.x + placed.width / 2);
+  const [y0, y1] = [start.y + start.height, end.y];
+  const [across, down] = [x1 - x0, y1 - y0];
+  const length = Math.hypot(across, down) || 1;
+  const [x, y] = [(across / length) * 8, (down / length) * 8];
+  const width = String(1 + 4 * share);
+  return [
+    svg('path', {
+      d: `M${x0} ${y0}L${x1 - x} ${y1 - y}`,
+      ...{ class: 'map-feed', 'stroke-width': width },
+    }),
+    svg('path', {
+      d: `M${x1} ${y1}l${-x - y / 2} ${-y + x / 2}l${y} ${-x}Z`,
+      class: 'map-feed is-end',
+    }),
+  ];
 }
 
 /** @param {string} tag @param {Record<string, string>} attributes */

@@ -20,7 +20,7 @@ import {
 import { capitalised, enumerated } from '../../words/lists.js';
 import { decimal, grouped, percent, share, signed } from '../../words/numbers.js';
 import { guessInWords, nameOfGuess, named } from '../../words/tokens.js';
-import { textsInWords } from '../../trace/card.js';
+import { feedersOf, textsInWords } from '../../trace/card.js';
 import { highestIn, matrixAt, rowOf } from '../../trace/trace.js';
 import { signedBars, withSign } from '../../plot/bars.js';
 import { chart } from '../../plot/chart.js';
@@ -63,6 +63,8 @@ export const head = {
       'the OV circuit: embedding · W_V · W_O · unembedding, with the norm before the attention applied and the scale of the last norm frozen',
     'what it looks for':
       'the QK circuit: embedding · W_Q · (embedding · W_K)ᵀ, scaled; positions and what earlier layers add are left out, so it holds best in layer 0',
+    'fed by':
+      'the earlier heads that write what most distinguishes the queries, keys or values of this head, by share; heads drawn at random give less than half of it',
     copying:
       'the sum of the OV circuit’s eigenvalues over that of their sizes: 1 if the head makes likelier what it attends to, −1 if less likely',
   },
@@ -206,10 +208,15 @@ function factsOf(trace, place, { layer, head: number }, { cost, entropy, distanc
     .find((row) => row.layer === layer)
     ?.heads.find((entry) => entry.head === number);
   const label = here ? labelInWords(here) : '';
+  const path = `${place.stack}.layers.${layer}.${place.ending}`;
+  const fed = feedersOf({ heads: profiles }, path, number).map(
+    ({ name, share: part, side }) => `${name} (${side}, ${percent(part, 0)})`,
+  );
   return [
     ['Switched off over many sentences', costInWords(profiles.bits_per_byte, cost)],
     ['Entropy', `${decimal(entropy, 2)} bits`],
     ['Distance', `${distance.toFixed(1)} tokens`],
+    ...(fed.length > 0 ? [['Fed by', fed.join('; ')]] : []),
     ...(label ? [['In this text', label]] : []),
   ];
 }

@@ -586,3 +586,16 @@ test('the map is as high as the window leaves room for, within limits', () => {
   equal(heightIn(300), heightIn(590));
   heightIn(800);
 });
+
+test('arrows lead from the heads that feed the open one', () => {
+  const keys = [
+    { name: '0.1', share: 0.6 },
+    { name: 'cross.0.0', share: 0.2 },
+  ];
+  const feeders = { 'decoder.layers.1.self_attention': [{ queries: [], keys, values: [] }] };
+  const card = { trace: { card: { heads: { feeders } } } };
+  show({}, { layer: 1, head: 0, answers: { card } });
+  equal(all('.map-feed').length, 2, 'a line and its end; the map has no cross-attention');
+  show({}, { layer: 1, head: 0, answers: {} });
+  equal(all('.map-feed').length, 0);
+});

@@ -129,3 +129,13 @@ test('a model without circuits says why, and is not asked for them', () => {
   match(figure.notice, /normalises what its parts write/);
   deepEqual(Object.keys(head.asks({ ...trace, card }, FRAME)), ['card']);
 });
+
+test('a head tells the earlier heads that feed it, the strongest first', () => {
+  const feeder = (name, share) => ({ name, share, control: 0 });
+  const fed = { queries: [feeder('0.4', 0.07)], keys: [feeder('0.1', 0.61)], values: [] };
+  const path = 'decoder.layers.0.self_attention';
+  const facts = (feeders) =>
+    Object.fromEntries(head.figure(labelled(), stateOf({ ...HEADS, feeders })).facts);
+  equal(facts({ [path]: [fed] })['Fed by'], '0.1 (keys, 61 %); 0.4 (queries, 7 %)');
+  equal(facts(null)['Fed by'], undefined);
+});
