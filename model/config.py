@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
@@ -220,7 +221,8 @@ class TransformerConfig(Architecture):
                 values["moe"] = ExpertsConfig(**{**moe, "layers": tuple(moe["layers"])})
             return cls(**values)
         except (KeyError, TypeError) as error:
-            raise ValueError(f"incomplete config: {error}") from error
+            named = re.findall(r"'(\w+)'", str(error)) or ["a member of moe"]
+            raise ValueError(f"{' and '.join(named)} is missing or of the wrong type") from error
 
 
 def _require_whole(name: str, value: object) -> None:

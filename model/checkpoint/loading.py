@@ -10,6 +10,7 @@ import hashlib
 import json
 import math
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -385,7 +386,8 @@ def _read_config(
     except CheckpointError:
         raise
     except ValueError as error:
-        raise CheckpointError(f"{path}: {error}") from error
+        why = re.sub(r"(\S{60})\S{20,}", r"\1…", str(error))  # a value may be of any length
+        raise CheckpointError(f"{path}: {why}") from error
 
 
 def _read_tokenizer(folder: Path, config: TransformerConfig) -> Tokenizer:

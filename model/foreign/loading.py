@@ -360,19 +360,19 @@ def _require_held(folder: ForeignFolder, bare: nn.Module) -> None:
 
 
 def _require_complete(folder: ForeignFolder, info: Any) -> None:
+    files = folder.weight_files
+    place = files[0] if len(files) == 1 else folder.path
     for problem, verb in (("missing_keys", "is missing"), ("mismatched_keys", "has another shape")):
         names = (entry if isinstance(entry, str) else entry[0] for entry in info.get(problem) or ())
         faulty = sorted(names)
         if faulty:
-            raise CheckpointError(
-                f"{folder.path}: the tensor {faulty[0]} {verb} ({len(faulty)} in all)"
-            )
+            raise CheckpointError(f"{place}: the tensor {faulty[0]} {verb} ({len(faulty)} in all)")
     if errors := info.get("error_msgs"):
         raise CheckpointError(f"{folder.path}: {str(errors[0])[:200]}")
     unknown = sorted(name for name in info["unexpected_keys"] if not _UNREAD.fullmatch(name))
     if unknown:
         raise CheckpointError(
-            f"{folder.path}: the tensor {unknown[0]} is unknown ({len(unknown)} in all)"
+            f"{place}: the tensor {unknown[0]} is unknown ({len(unknown)} in all)"
         )
 
 
@@ -382,7 +382,10 @@ def reason(error: BaseException) -> str:
     if isinstance(error, KeyError):
         return f"Transformers does not know the value {text}"
     if isinstance(error, ArithmeticError | AttributeError | IndexError) or OF_THE_CODE.search(text):
-        values = ["", *re.findall(r"'[^'\n]{1,80}'", text)]
-        return f"Transformers cannot compute with its value {values[-1]} ({type(error).__name__})"
+        values = re.findall(r"'[^'\n]{1,80}'", text)
+        named = f"its value {values[-1]}" if values else "one of its values"
+        return f"Transformers cannot compute with {named}"
+    if wrong := re.search(r"TypeError: Field '(\w+)'.*value:? (.{1,40})", text):
+        return f"{wrong[1]} is of the wrong type: {wrong[2].rstrip(')')}"
     first, *rest = map(str.strip, text.splitlines())
     return " ".join([first, *rest[: first.endswith(":")]])[:300]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -50,6 +52,8 @@ def measure_folder(
         OSError: the folder cannot be written.
     """
     checkpoint = load(folder, device=device)
+    if not os.access(folder, os.W_OK):  # not after minutes of measuring
+        raise PermissionError(errno.EROFS, os.strerror(errno.EROFS), str(folder / HEADS))
     if _multiplies(checkpoint):
         if text:
             raise CorpusError(f"{folder.name} is measured on problems, not files; leave them out")

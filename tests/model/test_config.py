@@ -80,7 +80,7 @@ def test_an_unknown_key_is_named_beside_the_known(make_config):
     [
         ({"n_layers": 2.0}, "n_layers"),
         ({"n_kv_heads": 2.0}, "n_kv_heads"),
-        ({"moe": 5}, "incomplete config"),
+        ({"moe": 5}, "is missing or of the wrong type"),
         ({"moe": {}}, "layers"),
         ({"moe": {"n_experts": 4, "layers": [0]}}, "top_k"),
         ({"moe": {"n_experts": 4, "top_k": 2, "layers": [0.5]}}, "moe|layers"),
