@@ -51,6 +51,8 @@ const DARKEST = 0.6;
 const STRONGEST = 0.8;
 /** Pixels that the rail needs next to the map: its caption, key and margins. */
 const AROUND = 210;
+/** The text passes through the column in twice this time. */
+const PASS = { duration: 300, easing: 'ease-out', fill: /** @type {FillMode} */ ('backwards') };
 const HEIGHTS = { least: 380, most: 700 };
 
 /**
@@ -70,6 +72,7 @@ export function createModelMap(host, caption, { onChoose }) {
   host.before(key.element);
   host.append(frame);
   const narrow = matchMedia(NARROW);
+  const still = matchMedia('(prefers-reduced-motion: reduce)');
   /** @type {Map<string, HTMLElement>} */
   let nodes = new Map();
   /** @type {MapLayout|null} */
@@ -77,6 +80,8 @@ export function createModelMap(host, caption, { onChoose }) {
   /** @type {Shown|null} */
   let shown = null;
   let built = '';
+  /** The trace whose way through the parts was shown. */
+  let passed = '';
   /** The part that Tab leads to. */
   let stop = '';
 
@@ -143,6 +148,17 @@ export function createModelMap(host, caption, { onChoose }) {
     if (!nodes.has(stop)) stop = '';
   }
 
+  /** Light the parts one after the other, from the embedding to the prediction. @param {MapLayout} of */
+  function pass({ parts, width, height }) {
+    const isStrip = narrow.matches;
+    /** @param {Element|undefined} node @param {number} at */
+    const light = (node, at) =>
+      node?.animate?.({ opacity: [0.2, 1] }, { ...PASS, delay: at * PASS.duration });
+    for (const { part, x, y } of parts) light(nodes.get(part.id), isStrip ? x / width : y / height);
+    const reaches = [...drawing.querySelectorAll('.map-stream')];
+    reaches.forEach((reach, index) => light(reach, index / reaches.length));
+  }
+
   return {
     /** @param {Trace} trace @param {Card} card of its model @param {Looked} looked */
     show(trace, card, looked) {
@@ -164,6 +180,9 @@ export function createModelMap(host, caption, { onChoose }) {
       if (hadFocus) nodes.get(stop)?.focus();
       key.show(wanted);
       say(null);
+      const isNew = passed !== trace.id && !still.matches;
+      passed = trace.id;
+      if (isNew) pass(layout);
     },
   };
 }

@@ -268,6 +268,20 @@ test('the views of a part are listed if there are several', () => {
   deepEqual(texts('button'), ['A', 'C']);
 });
 
+test('a text that is read lights the parts in their order, once, and none under reduced motion', (context) => {
+  const delays = [];
+  globalThis.HTMLElement.prototype.animate = (_, { delay }) => delays.push(delay);
+  context.after(() => delete globalThis.HTMLElement.prototype.animate);
+  show();
+  show({}, { head: 1 });
+  equal(delays.length, all('.map-part').length);
+  ok(Math.min(...delays) === 0 && Math.max(...delays) <= 300);
+  matchMedia('(prefers-reduced-motion: reduce)', true);
+  show({}, {}, CARD, { ...TRACE, id: 'another' });
+  matchMedia('(prefers-reduced-motion: reduce)', false);
+  equal(delays.length, all('.map-part').length);
+});
+
 test('what is pointed at is told below the map; at rest the open part is', () => {
   const looked = { kind: 'logits', query: TRACE.tokens.length - 1 };
   show(looked);
