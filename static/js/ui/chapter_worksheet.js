@@ -1,9 +1,10 @@
 /** A chapter on paper: its texts and questions, and the answers on a page of their own at the end. */
 
 import { fetchOutcome } from '../api/chapters.js';
-import { atRoot } from '../api/root.js';
+import { createLink, fetchQrCode, isLoopback } from '../api/links.js';
 import { choicesOf, revealed } from '../rules/chapter.js';
 import { element, printAlone } from './dom.js';
+import { ONLY_HERE } from './share.js';
 
 /**
  * @import { Chapter, Step } from '../api/schemas'
@@ -14,24 +15,47 @@ import { element, printAlone } from './dom.js';
  * Compute every answer, and open the browser's print dialog.
  * @param {Chapter} chapter
  * @param {(html: string) => HTMLElement} textOf
+ * @param {(share: string) => void} tell how many of the answers are there
  * @throws {Error} where an answer cannot be computed: no sheet lacks one
  */
-export async function printWorksheet(chapter, textOf) {
-  /** @type {(Outcome|null)[]} */
-  const outcomes = [];
-  for (const step of chapter.steps) outcomes.push(step.question ? await fetchOutcome(step) : null);
-  printAlone(worksheetOf(chapter, outcomes, textOf));
+export async function printWorksheet(chapter, textOf, tell) {
+  const asked = chapter.steps.filter(({ question }) => question).length;
+  let arrived = 0;
+  /** @param {Step} step */
+  const outcomeOf = async (step) => {
+    if (!step.question) return null;
+    const outcome = await fetchOutcome(step);
+    tell(`${(arrived += 1)} of ${asked}`);
+    return outcome;
+  };
+  const [link, ...outcomes] = await Promise.all([linkPart(), ...chapter.steps.map(outcomeOf)]);
+  printAlone(worksheetOf(chapter, outcomes, textOf, link));
+}
+
+/** Return the short link of the chapter with its code; where the server keeps none, the address. */
+async function linkPart() {
+  const warning = isLoopback(location.hostname) ? ` ${ONLY_HERE}` : '';
+  try {
+    const { id, address } = await createLink(location.hash.slice(1));
+    const code = element('img', { src: URL.createObjectURL(await fetchQrCode(id)), alt: '' });
+    await code.decode();
+    return element('p.worksheet-link', code, address, warning);
+  } catch {
+    return element('p.worksheet-link', location.href, warning);
+  }
 }
 
 /**
  * @param {Chapter} chapter
  * @param {(Outcome|null)[]} outcomes
  * @param {(html: string) => HTMLElement} textOf
+ * @param {HTMLElement} link
  */
-function worksheetOf({ title, steps, sources }, outcomes, textOf) {
+function worksheetOf({ title, steps, sources }, outcomes, textOf, link) {
   return element(
     'section',
     { class: 'worksheet' },
+    link,
     element('h1', {}, title),
     element('p', { class: 'worksheet-name' }, 'Name:'),
     ...steps.map((step, at) => stepOf(step, outcomes[at], at, textOf)),
@@ -59,15 +83,10 @@ function worksheetOf({ title, steps, sources }, outcomes, textOf) {
  * @param {number} at
  * @param {(html: string) => HTMLElement} textOf
  */
-function stepOf({ title, html, question, opens, marks, link }, outcome, at, textOf) {
+function stepOf({ title, html, question, opens, marks }, outcome, at, textOf) {
   const parts = [element('h2', {}, `${at + 1}. ${title}`), textOf(html)];
-  const place = placeOf(opens);
-  const look = [place, marks].filter(Boolean).join(' · ');
+  const look = [placeOf(opens), marks].filter(Boolean).join(' · ');
   if (look) parts.push(element('p', { class: 'worksheet-look' }, look));
-  if (place)
-    parts.push(
-      element('p', { class: 'worksheet-read' }, new URL(atRoot(link), location.href).href),
-    );
   if (question && outcome) {
     parts.push(element('p', { class: 'worksheet-asks' }, question.asks));
     const choices = choicesOf(outcome, question);

@@ -21,7 +21,9 @@ import { save, element } from './dom.js';
 
 /** @param {Subject} of @param {'png'|'svg'} format */
 export async function saveImage({ trace, figure, cards, plot, name }, format) {
-  const caption = captionOf(trace, figure, cards);
+  // A picture for slides carries the finding; the revision is in the figure for a paper.
+  const finding = document.querySelector('#finding:not([hidden]) #says')?.textContent ?? '';
+  const caption = `${captionOf({ ...trace, revision: '' }, figure, cards)} ${finding}`.trim();
   return save(blobOf(await plot.image(format, caption)), `${name}.${format}`);
 }
 

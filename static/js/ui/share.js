@@ -20,7 +20,8 @@ import { copy, saveWhole } from './exports.js';
 
 const OFFLINE =
   'This page is a file already: send the file itself. A link and a QR code need the server that made it.';
-const ONLY_HERE = 'This address leads to the machine it is opened on, so it opens on yours only.';
+export const ONLY_HERE =
+  'This address leads to the machine it is opened on, so it opens on yours only.';
 const DAY = { day: 'numeric', month: 'long', year: 'numeric' };
 
 /**
@@ -211,6 +212,7 @@ function showToHall({ address }, picture) {
     },
     element('img', { src: url, alt: `QR code of ${address}` }),
     element('p', address),
+    ...(isLoopback(location.hostname) ? [element('p', ONLY_HERE)] : []),
     button('Close', () => dialog.close()),
   );
   document.body.append(dialog);

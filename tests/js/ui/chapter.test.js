@@ -214,3 +214,21 @@ test('a chapter that is not there is told, with a way on', async () => {
   await settled(5);
   equal(texts('.chapter-list button').length, 1);
 });
+
+test('a worksheet has its link once and the answers last, and is printed once', async () => {
+  const printed = [];
+  window.print = () => printed.push(find('.worksheet'));
+  await open('#chapter=one&chapter_step=1');
+  asked.length = 0;
+  const press = labelled('Worksheet');
+  for (let times = 0; times < 2; times += 1) press.click();
+  ok(press.disabled);
+  await settled(20);
+  equal(printed.length, 1);
+  equal(printed[0].querySelectorAll('.worksheet-link').length, 1);
+  equal(printed[0].lastElementChild.className, 'worksheet-answers');
+  equal(asked.filter(([path]) => path === '/answer').length, 1);
+  deepEqual([press.disabled, press.textContent], [false, 'Worksheet']);
+  window.dispatchEvent(new window.Event('afterprint'));
+  equal(find('.worksheet'), null);
+});

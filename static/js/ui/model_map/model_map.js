@@ -148,17 +148,6 @@ export function createModelMap(host, caption, { onChoose }) {
     if (!nodes.has(stop)) stop = '';
   }
 
-  /** Light the parts one after the other, from the embedding to the prediction. @param {MapLayout} of */
-  function pass({ parts, width, height }) {
-    const isStrip = narrow.matches;
-    /** @param {Element|undefined} node @param {number} at */
-    const light = (node, at) =>
-      node?.animate?.({ opacity: [0.2, 1] }, { ...PASS, delay: at * PASS.duration });
-    for (const { part, x, y } of parts) light(nodes.get(part.id), isStrip ? x / width : y / height);
-    const reaches = [...drawing.querySelectorAll('.map-stream')];
-    reaches.forEach((reach, index) => light(reach, index / reaches.length));
-  }
-
   return {
     /** @param {Trace} trace @param {Card} card of its model @param {Looked} looked */
     show(trace, card, looked) {
@@ -182,9 +171,25 @@ export function createModelMap(host, caption, { onChoose }) {
       say(null);
       const isNew = passed !== trace.id && !still.matches;
       passed = trace.id;
-      if (isNew) pass(layout);
+      if (isNew) pass(layout, nodes, drawing, narrow.matches);
     },
   };
+}
+
+/**
+ * Light the parts one after the other, from the embedding to the prediction.
+ * @param {MapLayout} layout
+ * @param {Map<string, HTMLElement>} nodes
+ * @param {SVGSVGElement} drawing
+ * @param {boolean} isStrip
+ */
+function pass({ parts, width, height }, nodes, drawing, isStrip) {
+  /** @param {Element|undefined} node @param {number} at */
+  const light = (node, at) =>
+    node?.animate?.({ opacity: [0.2, 1] }, { ...PASS, delay: at * PASS.duration });
+  for (const { part, x, y } of parts) light(nodes.get(part.id), isStrip ? x / width : y / height);
+  const reaches = [...drawing.querySelectorAll('.map-stream')];
+  reaches.forEach((reach, index) => light(reach, index / reaches.length));
 }
 
 /** @param {Trace} trace @param {Card} card of its model @param {Looked} looked @returns {Shown} */
