@@ -115,6 +115,8 @@ export function createComposer(
         box.value = text;
         box.scrollTop = 0;
       }
+      box.dataset.model = card.id;
+      box.dispatchEvent(new Event('shown')); // what lies behind it may be of another text
       if (!ofTarget.isPending() && target.value.trim() !== (given ?? '').trim())
         target.value = given ?? '';
       if (given !== written.target) written = { target: given, text };

@@ -85,7 +85,7 @@ export class Hero {
     this.translated = byId('translated');
     this.box = partOf(this.host, '#text', HTMLTextAreaElement);
     this.svg = partOf(this.host, '#arcs', SVGSVGElement);
-    this.box.addEventListener('input', () => this.fit());
+    for (const change of ['input', 'shown']) this.box.addEventListener(change, () => this.fit());
     this.host.addEventListener('pointermove', (event) => this.#by.onPoint(spotAt(event)));
     this.host.addEventListener('pointerleave', () => this.#by.onPoint(null));
     this.box.addEventListener('click', (event) => {
@@ -97,10 +97,11 @@ export class Hero {
 
   /** Fit the size of the type to the text, and lay its words behind it. */
   fit() {
-    const { value } = this.box;
+    const { value, dataset } = this.box;
     const size = sizeOf(value);
     this.host.dataset.size = size;
-    const isRead = this.#trace !== null && this.#trace.text === value && size !== 'long';
+    const { text, model } = this.#trace ?? {};
+    const isRead = text === value && model === (dataset.model ?? model) && size !== 'long';
     this.host.classList.toggle('is-typed', !isRead);
     const key = `${isRead ? this.#trace?.id : ''} ${value}`;
     if (key === this.#key) return;

@@ -49,7 +49,8 @@ export function createPageStatus(byId, { onRetry, onOffer, onCancel }) {
 
   /** @param {boolean} isStale what is shown is of the text before */
   function pale(isStale) {
-    for (const part of [results, byId('translation')]) part.classList.toggle('is-stale', isStale);
+    for (const part of [results, byId('translation'), byId('finding')])
+      part.classList.toggle('is-stale', isStale);
   }
 
   return {

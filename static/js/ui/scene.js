@@ -67,6 +67,7 @@ export class Scene {
   take(trace) {
     this.#rows.clear();
     this.bars.replaceChildren();
+    this.host.classList.add('is-of-before'); // until the finding of this text is there
     this.hero.show(trace);
   }
 
@@ -81,6 +82,7 @@ export class Scene {
     this.host.hidden = position < 0 && finding === '';
     this.host.classList.toggle('has-next', position >= 0);
     if (position < 0) {
+      this.host.classList.remove('is-of-before');
       this.says.textContent = finding;
       this.more.textContent = '';
       this.switch.hidden = true;
@@ -144,9 +146,10 @@ export class Scene {
   #say(trace, state, { finding, more, part, decisive, next }, lookedAt) {
     const isWaiting = next.isWaiting || Boolean(state.answers?.next_why?.isWaiting);
     this.host.classList.toggle('is-waiting', isWaiting);
-    // What is awaited replaces nothing: the last finding stays until the next is there.
+    // What is awaited replaces nothing; of another text, it is soon out of sight.
     if (finding === '' && isWaiting) return;
     if (next.isWaiting && !next.problem) return;
+    this.host.classList.remove('is-of-before');
     this.says.textContent = spaced(finding);
     this.more.textContent = spaced(more);
     this.switch.hidden = part === null;
