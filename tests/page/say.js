@@ -6,9 +6,9 @@
  */
 
 import { createInterface } from 'node:readline';
-import { fetchAnswer, fetchModels, request } from '../../static/js/api/answers.js';
+import { bodyOf, fetchAnswer, fetchModels, request } from '../../static/js/api/answers.js';
 import { writeFinding } from '../../static/js/rules/finding.js';
-import { introduce } from '../../static/js/rules/sentences/introduction.js';
+import { introduce, offerFor } from '../../static/js/rules/sentences/introduction.js';
 import { explainLabel } from '../../static/js/rules/sentences/label.js';
 import { explainRow } from '../../static/js/rules/sentences/row.js';
 import {
@@ -18,10 +18,11 @@ import {
   tokensOf,
 } from '../../static/js/trace/attention.js';
 import { INITIAL } from '../../static/js/state/state.js';
-import { partId } from '../../static/js/rules/prediction.js';
+import { partId, readEffects } from '../../static/js/rules/prediction.js';
 import { sceneOf } from '../../static/js/rules/scene.js';
 import { lookAt, pageAsks } from '../../static/js/ui/looking.js';
 import { MAP, readParts } from '../../static/js/ui/model_map/parts.js';
+import { ofEveryView } from './say_views.js';
 import { VIEWS } from '../../static/js/views/registry.js';
 
 const { signal } = new AbortController();
@@ -39,12 +40,13 @@ function* ofHeads(trace, every) {
         const of = { where: place.id, layer, head };
         const stack = place.id === 'cross' ? 'decoder' : place.id;
         const part = { kind: 'head', id: '', stack, place: place.id, layer, index: head };
-        yield { kind: 'map', ...of, said: read(part).note };
+        const { note: map } = read(part);
+        yield { kind: 'map', ...of, said: map };
         for (let query = 0; query < tokensOf(trace, place.rows).length; query += 1) {
           count += 1;
           if (count % every) continue;
           yield { kind: 'row', ...of, query, said: explainRow(trace, of, query) };
-          yield { kind: 'label', ...of, query, said: explainLabel(trace, of, query) };
+          yield { kind: 'label', ...of, query, map, said: explainLabel(trace, of, query) };
         }
       }
 }
@@ -52,6 +54,8 @@ function* ofHeads(trace, every) {
 /** The introduction, and the findings of the other views at every place and in every layer. */
 function* ofViews(trace) {
   yield { kind: 'introduction', said: introduce(trace) };
+  const offer = offerFor(trace, catalogue.models);
+  yield { kind: 'offer', model: offer?.patch.model, said: offer?.label ?? '' };
   if (trace.analyses.reward) {
     yield { kind: 'reward', said: writeFinding(trace, '', { query: null, layer: null }) };
     return;
@@ -67,23 +71,27 @@ function* ofViews(trace) {
 async function ofScene(trace, fetchMore) {
   const look = lookAt(trace, { ...INITIAL, layer: 0, head: 0 }, 'model');
   const { next_why: why } = pageAsks(trace, look);
-  if (!why) return [];
-  const answers = { next_why: { trace: await fetchMore(why) } };
-  const reasons = answers.next_why.trace.analyses.reasons;
+  const answers = why ? { next_why: { trace: await fetchMore(why) } } : {};
+  const effects = readEffects(trace, { ...look.state, answers });
+  const reasons = answers.next_why?.trace.analyses.reasons;
   const { position } = look;
+  const about = reasons && { position, ids: [reasons.token.id, reasons.against.id] };
+  const by = { cards: catalogue.models, effects, about, fetchMore };
+  const views = await ofEveryView(trace, by);
+  if (!why) return views;
   const told = (state, isChosen, isSaved) =>
     sceneOf(trace, { ...look.state, answers, ...state }, { position, isChosen, isSaved, edit: '' });
-  const about = { position, ids: [reasons.token.id, reasons.against.id] };
   const scenes = [{ scene: told({}, false, false), saved: told({}, false, true) }];
   for (const reason of reasons.reasons.filter(({ head }) => head !== null).slice(0, 2)) {
     const [, where] = partId(reason).split(' ');
     const opened = { where, layer: reason.layer, head: reason.head };
     scenes.push({ scene: told(opened, true, false), saved: told(opened, true, true) });
   }
-  const said = [];
+  const said = views;
   for (const { scene, saved } of scenes) {
     const off = scene.part?.id ?? '';
-    said.push({ kind: 'scene', ...about, off, said: scene.finding });
+    const tried = reasons.reasons.filter(({ head }) => head !== null).map(partId);
+    said.push({ kind: 'scene', ...about, off, tried, said: scene.finding });
     said.push({ kind: 'outcome', ...about, off, said: saved.more });
     if (!off) continue;
     const state = { ...look.state, off };
@@ -99,6 +107,7 @@ const catalogue = await fetchModels(signal);
 /** Texts for each that has a scene, which takes ten passes, where a part of the sentences is said. */
 const SCENES = 8;
 let read = -1;
+const fullCards = {};
 for await (const line of createInterface({ input: process.stdin })) {
   const { model, text, every = 1 } = JSON.parse(line);
   read += 1;
@@ -109,8 +118,9 @@ for await (const line of createInterface({ input: process.stdin })) {
     process.stdout.write(`${JSON.stringify({ model, text, problem: trace.problem.message })}\n`);
     continue;
   }
-  const fetchMore = (ask) =>
-    fetchAnswer(catalogue, { ...ask, model, text, target: trace.target ?? undefined }, signal);
+  fullCards[model] ??= (await fetchAnswer(catalogue, { card: model }, signal)).card;
+  trace.card = fullCards[model];
+  const fetchMore = (ask) => fetchAnswer(catalogue, bodyOf(ask, trace), signal);
   const said = [
     ...ofHeads(trace, every),
     ...ofViews(trace),

@@ -63,11 +63,13 @@ class SceneJudge:
 
     def _scene(self, said, words):
         own, *_ = self._pass(said)
-        if words.startswith("No single head"):
+        if match := re.match(r"(No single head|None of the \d+ heads that add most)", words):
             least = re.search(r"at least ([<>]?[\d.]+) %", words)
             hold(least, "no grammar")
-            for head in range(3):
-                off = f"head {self._stack(said)} {head % self.judge.n_layers} {head}"
+            card = self.judge.card_of_model
+            is_all = len(said["tried"]) >= card.n_layers * card.n_heads
+            hold((match[1] == "No single head") == is_all, "not every head was tried")
+            for off in said["tried"][:: 1 + len(said["tried"]) // 8]:
                 after = self._pass(said, off)[0][0]
                 hold(after >= float(least[1].strip("<>")) / 100 - 1e-4, f"{off} leaves {after:.4f}")
             return

@@ -1,6 +1,7 @@
 """No sentence that the page says is false, for what people type, in any model that ships."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -16,14 +17,19 @@ from headlight.settings import Settings
 from tests.app.conftest import serve
 from tests.page.scene_truth import SceneJudge
 from tests.page.truth import FalseSentence, Judge
+from tests.page.views_truth import TOP, ViewJudge
 
 HERE = Path(__file__).parent
+REAL_FOLDER = os.environ.get("HEADLIGHT_REAL_MODEL", "")
+REAL = Path(REAL_FOLDER).name
 ROOT = HERE.parents[1]
 ZOO = ROOT / "model" / "zoo"
 MODELS = sorted(folder.name for folder in ZOO.iterdir())
 
 
 def front_matter(model):
+    if model == REAL:
+        return {"title": model, "examples": {}}
     return yaml.safe_load((ZOO / model / "CARD.md").read_text().split("---")[1])
 
 
@@ -47,6 +53,7 @@ UNSEEN = [
     if 20 < len(line) < 240
 ][:500]
 SCENE = ("scene", "outcome", "without")
+VIEWS = ("answer", "readout", "help", "part")
 CAPTURE = ["*.weights", "*.expert_indices"]
 
 
@@ -55,6 +62,7 @@ def url(tmp_path_factory):
     settings = Settings(
         zoo_dir=ZOO,
         models_dir=None,
+        default_model=REAL_FOLDER or "stories",
         links_dir=tmp_path_factory.mktemp("links"),
         device="cpu",
         queue_seconds=100,
@@ -89,20 +97,25 @@ def judged(url, model, texts, every=1):
         card = client.model(model)
         capture = CAPTURE[: 2 if card.moe else 1]
         analyses = ["reward" if "reward" in card.analyses else "next_token"]
+        cards = {of.id: (of.title or of.id, of.learned) for of in client.models().models}
         for answer in said_of(url, model, texts, every):
             if "problem" in answer:  # the model cannot read it
                 counts["refused"] += 1
                 continue
             trace = client.trace(answer["text"], model=model, capture=capture, analyses=analyses)
             judge = Judge(trace, profile, front_matter(model))
+            judge.cards = cards
             judge.card_of_model, judge.n_layers = card, card.n_layers
             judge.stack = "encoder" if card.kind == "encoder" else "decoder"
             ask = partial(client.trace, answer["text"], model=model, target=trace.target)
-            scene = SceneJudge(ask, judge)
+            judges = {kind: SceneJudge(ask, judge) for kind in SCENE}
+            views = ViewJudge(ask, judge)
+            views.read = partial(client.trace, model=model, **TOP)
+            judges |= dict.fromkeys(VIEWS, views)
             for said in answer["said"]:
                 counts[said["kind"]] += 1
                 try:
-                    (scene if said["kind"] in SCENE else judge).check(said)
+                    judges.get(said["kind"], judge).check(said)
                 except FalseSentence as error:
                     wrong.append((error.args[0], said, answer["text"]))
     return counts, wrong
@@ -139,3 +152,12 @@ def test_what_the_page_says_of_unseen_text_is_true(url, model):
     counts, wrong = judged(url, model, UNSEEN, every=37)
     report(counts, wrong, model)
     assert counts["row"] + counts["refused"] > 490
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.skipif(not REAL, reason="HEADLIGHT_REAL_MODEL names no folder of Hugging Face")
+def test_what_the_page_says_of_a_real_model_is_true(url):
+    counts, wrong = judged(url, REAL, [*TYPED, *UNSEEN[:100]], every=37)
+    report(counts, wrong, REAL)
+    assert counts["row"] > 1000

@@ -21,6 +21,7 @@ WORD = "“\u2068([^\u2069]*)\u2069”"
 NTH = r"(?:the ([a-z]+|\d+(?:st|nd|rd|th)) )?"
 OF = rf"(?: of (?:{NTH}{WORD}|the same (?:word|number)))?"
 NAME = rf"{NTH}(?:the )?((?:bytes? [\d–]+ of \d+ of )?){WORD}{OF}"
+SUM = r"\d\W*[-+*/xX×÷·✕^−–]\W*\d"
 SHARE = r"\(([<>]?\d+) %\)"
 
 
@@ -360,7 +361,20 @@ class Judge:
 
     # --- the model and the text -------------------------------------------------------------------
 
+    def _offer(self, said, words):
+        title, learned = self.cards[said["model"]]
+        hold(title in words, "another model")
+        if " learned " in words:
+            hold(f"“{title}” learned {learned}: " in words, "it learned something else")
+            hold(re.search(SUM, self.source.text), "no calculation")
+        else:
+            hold(learned in (None, ""), "it is no model of the reader")
+
     def _introduction(self, said, words):
+        if (only := re.fullmatch("“(.*?)” learned (.*)[.]", words)) and "; it reads" not in words:
+            hold(only.groups() == (self.card["title"], self.card["learned"]), "another model")
+            hold(re.search(SUM, self.source.text), "no calculation")
+            return
         match = re.fullmatch(r"“(.*?)”(?: learned (.*); it)? reads (.*)\.", words)
         hold(match, "no grammar")
         hold(match[1] == self.card["title"], "another model")

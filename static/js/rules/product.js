@@ -13,6 +13,12 @@ export function multiplies(card) {
   return examples.length > 0 && examples.every(({ text }) => QUESTION.test(text));
 }
 
+/** A sign between numbers; one of a date, a telephone number or “24/7” needs spaces or an equals sign. */
+const CALCULATION = /\d\s*[+*×✕·÷^]\s*\d|\d\s+[-−–/xX]\s+\d|\d[-−/xX]\d+\s*=/;
+
+/** @param {string} text @returns {boolean} Does it hold a calculation, such as `2+2=` or `12 / 4`? */
+export const isCalculation = (text) => CALCULATION.test(text);
+
 /**
  * Return a question as the models read it: `47 x 23`, `47×23=` and `47 * 23` are `47*23=`.
  * @param {string} text

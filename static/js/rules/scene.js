@@ -199,7 +199,14 @@ function undecidedScene(trace, reasons) {
   const heads = reasons.reasons.filter(({ head }) => head !== null);
   const least = Math.min(...heads.map(({ probabilities }) => probabilities[0]));
   if (!strongest || heads.length === 0) return { finding: '', more: '', part: null };
-  const none = `No single head decides ${word}: without any one of the ${heads.length} that were taken away it keeps at least ${atLeast(least)}.`;
+  const { n_layers: nLayers = 0, n_heads: nHeads = 0 } = trace.card ?? {};
+  const all = findPlaces(trace).length * nLayers * nHeads;
+  // Of a large model only the heads that add most were taken away: nothing is known of the others.
+  const [who, alone] =
+    heads.length < all
+      ? [`None of the ${heads.length} heads that add most`, 'alone']
+      : ['No single head', ''];
+  const none = `${[who, 'decides', word, alone].filter(Boolean).join(' ')}: without any one of ${heads.length < all ? 'them' : `the ${heads.length} that were taken away`} it keeps at least ${atLeast(least)}.`;
   if (
     strongest.head !== null ||
     strongest.probabilities[0] > (1 - LITTLE) * reasons.probabilities[0]

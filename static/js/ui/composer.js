@@ -7,7 +7,7 @@ import { messageOf, modelName } from '../api/calls.js';
 import { grouped, share, small } from '../words/numbers.js';
 import { visible } from '../words/text.js';
 import { asQuestion, isLearnedQuestion, multiplies } from '../rules/product.js';
-import { introduce, offerFor } from '../rules/sentences/introduction.js';
+import { introduce, isForSums, offerFor } from '../rules/sentences/introduction.js';
 import { MASK } from '../trace/words.js';
 import { button, element, partOf } from './dom.js';
 
@@ -251,9 +251,9 @@ function unsuited(text, card) {
 function showIntroduction(note, trace, cards, onOffer) {
   const isExample = trace.card?.examples.some(({ text }) => text === trace.text);
   const said = isExample ? '' : introduce(trace);
-  const offer = said ? offerFor(trace, cards) : null;
+  const offer = !isExample && (said || isForSums(trace)) ? offerFor(trace, cards) : null;
   note.replaceChildren(
-    offer ? `${said} ` : said,
+    offer && said ? `${said} ` : said,
     ...(offer ? [button(offer.label, () => onOffer(offer.patch))] : []),
   );
 }

@@ -166,7 +166,10 @@ test('where no head decides, none is named, and the part that matters most can b
   });
   const idle = part({ probabilities: [0.5991, 0.2] });
   const scene = told([network, idle], { given: { decisive: null } });
-  match(scene.finding, /^No single head decides “are”: .* one of the 1 .* at least 59 %\.$/);
+  match(
+    scene.finding,
+    /^None of the 1 heads that add most decides “are” alone: .* at least 59 %\.$/,
+  );
   deepEqual(scene.part, { id: 'network decoder 0', label: 'Network 0', isOn: true });
   match(scene.more, /Switch the network of layer 0 off/);
   const calm = { ...network, probabilities: [0.599, 0.2] };

@@ -4,7 +4,7 @@
  */
 
 import { readSide } from '../../trace/word_names.js';
-import { asQuestion, isLearnedQuestion, multiplies } from '../product.js';
+import { asQuestion, isCalculation, isLearnedQuestion, multiplies } from '../product.js';
 
 /**
  * @import { Card } from '../../trace/card.js'
@@ -27,11 +27,15 @@ const nameOf = ({ id, title }) => `“${title || id}”`;
 export function introduce(trace) {
   const { card } = trace;
   const how = card && howRead(trace);
-  if (!how) return '';
+  if (!how)
+    return card?.learned && isForSums(trace) ? `${nameOf(card)} learned ${card.learned}.` : '';
   return card.learned
     ? `${nameOf(card)} learned ${card.learned}; it reads ${how}.`
     : `${nameOf(card)} reads ${how}.`;
 }
+
+/** Return true if a calculation is typed into a model that was not made for any. @param {Trace} trace */
+export const isForSums = ({ card, text }) => !multiplies(card ?? null) && isCalculation(text);
 
 /**
  * Return how a model reads a text of which more than a third is in pieces. A letter of which tokens
@@ -65,8 +69,8 @@ function howRead(trace) {
 }
 
 /**
- * Return another model that fits a text better: one that multiplies, for a product of its size, or
- * else one that the reader added.
+ * Return another model that fits a text better: one that multiplies, for a product of its size, and
+ * with an example of its own for another calculation, or else one that the reader added.
  * @param {Trace} trace
  * @param {Card[]} cards of all models
  * @returns {{label: string, patch: Patch}|null}
@@ -75,11 +79,14 @@ export function offerFor({ card, text }, cards) {
   const others = cards.filter(({ id }) => id !== card?.id);
   const question = asQuestion(text);
   const multiplier = others.find(multiplies);
-  if (multiplier && !multiplies(card ?? null) && isLearnedQuestion(question))
-    return {
-      label: `${nameOf(multiplier)} learned ${multiplier.learned}: open it`,
-      patch: { model: multiplier.id, text: question },
-    };
+  if (multiplier && !multiplies(card ?? null)) {
+    const label = `${nameOf(multiplier)} learned ${multiplier.learned}`;
+    if (isLearnedQuestion(question))
+      return { label: `${label}: open it`, patch: { model: multiplier.id, text: question } };
+    const [{ text: example }] = multiplier.examples;
+    if (isCalculation(text))
+      return { label: `${label}: try ${example}`, patch: { model: multiplier.id, text: example } };
+  }
   const own = others.find(
     ({ architecture, kind }) => architecture !== 'headlight' && kind === 'decoder',
   );

@@ -94,7 +94,7 @@ function factsOf(card, path) {
 }
 
 /** @param {Partial<Card>|undefined} card */
-function isForeign(card) {
+export function isForeign(card) {
   return (card?.architecture ?? 'headlight') !== 'headlight';
 }
 

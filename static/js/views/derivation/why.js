@@ -16,7 +16,7 @@ import { choosing, createMemo } from '../../state/state.js';
 import { rowShift } from '../../state/written_rows.js';
 import { cellControls, cellOf } from './cell.js';
 import { stepFigure } from './bar_rows.js';
-import { derive, differences, listSites, termsOf } from './derivation.js';
+import { derive, differences, listSites, termsOf, isForeign } from './derivation.js';
 import { productFormula } from './formulas.js';
 import { ROUNDING, STEPS } from './steps.js';
 import { TO_EXPERIMENT, UNSCALED } from '../unscaled.js';
@@ -51,7 +51,8 @@ export const why = {
   /** The requests: one head of one layer, and the same of the edited pass if a switch is set. */
   asks(trace, state) {
     const cell = cellOf(trace, state);
-    if (!cell) return {};
+    // Which sites a foreign model rotates is in its full card, without which the steps would be others.
+    if (!cell || (isForeign(trace.card) && !trace.card?.sites)) return {};
     const ask = requestOf(trace, state, cell);
     const edits = editsOf(state, cell.place);
     return { plain: ask, ...(edits.length > 0 && { changed: { ...ask, edits } }) };

@@ -4,7 +4,8 @@
  */
 
 import { percent, share, shortShare } from '../../words/numbers.js';
-import { guessInWords, named } from '../../words/tokens.js';
+import { guessInWords } from '../../words/tokens.js';
+import { placeInWords } from '../../trace/word_names.js';
 import { matrixAt, matrixFrom, rowOf } from '../../trace/trace.js';
 import { guessChart, guessesIn, wordsFor } from '../../plot/bars.js';
 import { chart } from '../../plot/chart.js';
@@ -98,7 +99,7 @@ export function startFigure(trace, state) {
     () => ({ mark: '', markInWords: '' }),
     SHOWN,
   );
-  const after = named(trace.tokens, last);
+  const after = placeInWords(trace, 'source', last);
   const sampled = sampledGuesses(guesses, last, 'generate', state);
   return {
     title: `After ${after}`,

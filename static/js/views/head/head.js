@@ -191,8 +191,8 @@ function helpFor({ labels }, { sentences, text }) {
   const over = `over ${grouped(sentences)} sentences of ${textsInWords(text)}`;
   const named = labels.map((name) => `“${titleOf(name)}”`);
   return labels.length > 0
-    ? `The head is labelled ${enumerated(named)}, with at least a quarter of the weight and twice the control, ${over}.`
-    : `No score reaches a quarter of the weight and twice its control, ${over}.`;
+    ? `The head is labelled ${enumerated(named)}, with a score of at least 0.25 and twice its control, ${over}.`
+    : `No score reaches 0.25 and twice its control, ${over}.`;
 }
 
 /**

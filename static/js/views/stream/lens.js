@@ -11,7 +11,7 @@ import { shortened } from '../../words/text.js';
 import { bytesInWords, guessInWords, tokenName } from '../../words/tokens.js';
 import { placeInWords } from '../../trace/word_names.js';
 import { range } from '../../trace/trace.js';
-import { predictingSide, tokensOf } from '../../trace/attention.js';
+import { isRating, predictingSide, tokensOf } from '../../trace/attention.js';
 import { chart } from '../../plot/chart.js';
 import { isNarrow, band } from '../../plot/scales.js';
 import { cell } from '../../plot/marks/mark.js';
@@ -39,7 +39,7 @@ export function lensAsks({ card }) {
 
 /** @param {Card|undefined} card */
 function hasLens(card) {
-  return card?.analyses?.includes('logit_lens') ?? true;
+  return !isRating({ card }) && (card?.analyses?.includes('logit_lens') ?? true);
 }
 
 /**

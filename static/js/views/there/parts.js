@@ -149,7 +149,7 @@ function leadSaid(trace, state, subject, best, at) {
   const then = `without it ${moved(trace, subject, pass)}`;
   return pass.weight < (1 - LOST.much) * before
     ? ` because of ${what}: ${much}, and ${then}`
-    : `; ${what} gives ${much}, but ${then}`;
+    : `; ${what} gives ${much}, ${pass.weight < (1 - LOST.little) * before ? 'and' : 'but'} ${then}`;
 }
 
 /** Return how the weight moves, and where the head looks most then. @param {Trace} trace @param {Subject} subject @param {{weight: number, most: number}} pass */

@@ -11,14 +11,33 @@ import { namedUnit, tokensIn } from '../../trace/words.js';
 /**
  * @import { Place } from '../../trace/attention.js'
  * @import { Trace } from '../../trace/trace.js'
+ * @import { Unit } from '../../trace/words.js'
  * @import { Alignment } from './translate.js'
  */
+
+/** The weight of a link from which its words are told to correspond. */
+const FIRM = 0.5;
+
+/** @param {Unit} unit */
+export const hasLetters = ({ text }) => /[\p{L}\p{N}]/u.test(text);
+
+/** Return the links between words, signs apart, that most of the weight is on. @param {Alignment} subject */
+function firmLinks({ rows, columns, weights, links }) {
+  return links.filter(
+    ({ row, column }) =>
+      hasLetters(rows[row]) &&
+      hasLetters(columns[column]) &&
+      weights.data[row * weights.columns + column] >= FIRM,
+  );
+}
 
 /**
  * Return the neighbours of the translation whose words are the other way round in the sentence.
  * @param {Alignment} subject
  */
-export function swapsIn({ rows, columns, links }) {
+export function swapsIn(subject) {
+  const { rows, columns } = subject;
+  const links = firmLinks(subject);
   return links.flatMap((link) => {
     const next = links.find(({ row }) => row === link.row + 1);
     if (!next || next.column >= link.column) return [];
@@ -31,7 +50,9 @@ export function swapsIn({ rows, columns, links }) {
 }
 
 /** Return the words of the sentence that become several. @param {Alignment} subject */
-export function splitsIn({ rows, columns, links }) {
+export function splitsIn(subject) {
+  const { rows, columns } = subject;
+  const links = firmLinks(subject);
   return columns.flatMap((unit, column) => {
     const linked = links.filter((link) => link.column === column);
     if (linked.length < 2) return [];

@@ -22,7 +22,7 @@ import { findStrongest } from '../../plot/lines.js';
 import { cell } from '../../plot/marks/mark.js';
 import { band } from '../../plot/scales.js';
 import { choosingModel, NOTHING_CHOSEN } from '../../state/state.js';
-import { rowsOf, splitsIn, swapsIn } from './findings.js';
+import { hasLetters, rowsOf, splitsIn, swapsIn } from './findings.js';
 import { control } from '../../ui/controls.js';
 
 /**
@@ -154,7 +154,7 @@ function linesPart(trace, state, subject) {
     state,
   );
   return {
-    summary: `Lines between ${counted(columns.length, 'word')} of the sentence and ${counted(rows.length, 'word')} of the translation.`,
+    summary: `Lines between ${counted(columns.filter(hasLetters).length, 'word')} of the sentence and ${counted(rows.filter(hasLetters).length, 'word')} of the translation.`,
     facts: factsOf(state, subject, count),
     actions: [...rowsOf(trace, subject, chosenIn(state, subject)), ...actionsOf(trace, state)],
     ...drawing,
@@ -167,7 +167,7 @@ function mapPart(trace, state, subject) {
   const { query, key } = state.palette;
   const { meaning, ...pairs } = pairsOf(trace, state, subject);
   return {
-    summary: `Weights of ${counted(rows.length, 'word')} of the translation on ${counted(columns.length, 'word')} of the sentence.`,
+    summary: `Weights of ${counted(rows.filter(hasLetters).length, 'word')} of the translation on ${counted(columns.filter(hasLetters).length, 'word')} of the sentence.`,
     help: 'Each row is a word of the translation; the outlined cell is its link.',
     ...chart(
       {
@@ -315,8 +315,13 @@ function isLinked({ links }, { row, column }) {
 
 /** @param {Alignment} alignment */
 function restOf({ rows, columns, links }) {
-  const reached = new Set(links.map(({ column }) => column)).size;
-  return `${links.length} of ${rows.length} words of the translation are linked, to ${reached} of ${columns.length} words of the sentence`;
+  const words = links.filter(
+    ({ row, column }) => hasLetters(rows[row]) && hasLetters(columns[column]),
+  );
+  const [linked, reached] = [words.map(({ row }) => row), words.map(({ column }) => column)];
+  /** @param {number[]} of @param {Unit[]} all */
+  const count = (of, all) => `${new Set(of).size} of ${all.filter(hasLetters).length} words`;
+  return `${count(linked, rows)} of the translation are linked, to ${count(reached, columns)} of the sentence`;
 }
 
 /**

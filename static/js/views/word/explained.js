@@ -3,7 +3,7 @@
  * server about it.
  */
 
-import { isFilling, predictingSide, tokensOf } from '../../trace/attention.js';
+import { isFilling, isRating, predictingSide, tokensOf } from '../../trace/attention.js';
 import { percent } from '../../words/numbers.js';
 import { nameOfGuess, named } from '../../words/tokens.js';
 import { guessesAt, rivalOf } from '../../rules/prediction.js';
@@ -104,6 +104,7 @@ export function isLacking({ text }, state) {
  * @param {ViewState} state
  */
 export function refusalOf({ card }, state) {
+  if (card && isRating({ card })) return 'This model rates a text and predicts no word.';
   if (!card || card.analyses.includes(ANALYSES[showOf(state)])) return '';
   return card.norm_place === 'post'
     ? 'This model normalises what its parts write, so no logit is the sum of their outputs.'

@@ -1,6 +1,10 @@
 import { equal, match } from 'node:assert/strict';
 import { test } from 'node:test';
-import { introduce, offerFor } from '../../../../static/js/rules/sentences/introduction.js';
+import {
+  introduce,
+  isForSums,
+  offerFor,
+} from '../../../../static/js/rules/sentences/introduction.js';
 import { traceOf } from '../made_trace.js';
 
 const STORIES = { id: 'stories', title: 'Stories', learned: 'stories', examples: [] };
@@ -41,4 +45,19 @@ test('a product opens in a model that multiplies, any other text in one of the r
   equal(product.patch.text, '12*34=');
   equal(offerFor(of(['Der', ' Hund']), [STORIES, SUMS, OWN]).patch.model, 'own');
   equal(offerFor(of(['Der', ' Hund']), [STORIES, SUMS]), null);
+});
+
+test('another calculation is told what the model learned, and offers an example of one that multiplies', () => {
+  for (const words of [
+    ['2', '+', '2', '='],
+    ['What', ' is', ' 12', ' /', ' 4', '?'],
+  ]) {
+    equal(introduce(of(words)), '“Stories” learned stories.');
+    equal(offerFor(of(words), [STORIES, SUMS]).patch.text, '47*23=');
+  }
+  equal(introduce(of(['2', '+', '2'], OWN)), '');
+  equal(isForSums(of(['2', '+', '2'], OWN)), true);
+  equal(isForSums(of(['2', '+', '2'], SUMS)), false);
+  for (const text of ['2026-11-28', '24/7', '1 2 3', 'C++', 'x² + y² = z²', 'a/b?c=d'])
+    equal(introduce(of([text])), '');
 });

@@ -94,7 +94,7 @@ test('a part is called the reason only if the weight falls by half without it', 
     told(0.1),
     /89 % of the lead of \+4\.\d+ on the key side, and without it the weight falls 0\.800 → 0\.100/,
   );
-  match(told(0.6), /but without it the weight falls 0\.800 → 0\.600/);
+  match(told(0.6), /and without it the weight falls 0\.800 → 0\.600/);
   match(told(0.79), /but without it almost nothing changes: 0\.800 → 0\.790/);
   for (const weight of [0.6, 0.79]) doesNotMatch(told(weight), /because/);
   doesNotMatch(said(stateOf(answerOf())), /because|without/);

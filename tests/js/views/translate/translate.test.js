@@ -68,6 +68,7 @@ test('the finding names the words that change places and those that become sever
   const saying = (links) => {
     const trace = aligned();
     trace.analyses.alignment.links = matrix(Int32Array.from(links));
+    trace.analyses.alignment.weights = matrix(Float32Array.from(links));
     return translate
       .wording(pairTrace(), state({ answers: { alignment: { trace } } }))
       .answer.map(plain);
@@ -78,6 +79,11 @@ test('the finding names the words that change places and those that become sever
   );
   deepEqual(saying([0, 1, 0, 0, 0, 1, 0, 0]), ['“saw” becomes “il” and “vit”.']);
   match(saying([1, 0, 0, 0, 0, 0, 1, 0])[0], /2 of 2 words/);
+  const weak = aligned(); // its links have weights of less than a half
+  weak.analyses.alignment.weights = matrix(Float32Array.from([0, 0, 0.4, 0, 0, 0.4, 0, 0]));
+  weak.analyses.alignment.links = matrix(Int32Array.from([0, 0, 1, 0, 0, 1, 0, 0]));
+  const told = translate.wording(pairTrace(), state({ answers: { alignment: { trace: weak } } }));
+  match(told.answer[0], /2 of 2 words/);
 });
 
 test('a chosen word leads to the row that wrote it and to the row that it reads next', () => {

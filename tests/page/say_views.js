@@ -1,0 +1,83 @@
+/** Says what the views say of a text: above their drawings, under a title, and in the cell they open with. */
+
+import { capitalised } from '../../static/js/words/lists.js';
+import { fieldsOf, standardsOf, viewState } from '../../static/js/state/state.js';
+import { choosePlace, findPlaces } from '../../static/js/trace/attention.js';
+import { rowShown } from '../../static/js/state/written_rows.js';
+import { headToOpen } from '../../static/js/rules/head_insight.js';
+import { lookAt } from '../../static/js/ui/looking.js';
+import { buildAnatomy, readParts } from '../../static/js/ui/model_map/parts.js';
+import { VIEWS } from '../../static/js/views/registry.js';
+import { PALETTE } from '../js/sample.js';
+
+const STANDARD = standardsOf(fieldsOf(VIEWS));
+/** Rounds of requests that follow from answers. */
+const ROUNDS = 3;
+/** What is opened of a view next to what it opens with. */
+const MORE = {
+  compare: ({ text }) => [{ compare_with: 'text', compare_text: `${text} too` }],
+  stream: () => [{ stream_show: 'norms' }, { stream_show: 'writes' }],
+};
+
+/** The sentences of a view in one state. */
+async function* ofView(trace, view, state, fetchMore) {
+  const page = { ...state, palette: PALETTE, height: 600, isSaved: false, answers: {} };
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const asks = view.asks?.(trace, viewState(page)) ?? {};
+    const left = Object.entries(asks).filter(([name]) => !page.answers[name]);
+    page.asked = asks;
+    if (left.length === 0) break;
+    for (const [name, ask] of left) {
+      const answer = await fetchMore(ask).then(
+        (found) => ({ trace: found }),
+        (problem) => ({ problem }),
+      );
+      page.answers = { ...page.answers, [name]: answer };
+    }
+  }
+  const shown = viewState(page);
+  const of = { view: view.id, where: state.where, layer: shown.layer, head: shown.head };
+  const { answer = [], help = '' } = view.wording?.(trace, shown) ?? {};
+  const [word] = [page.answers.parts?.trace?.analyses.logit_attribution];
+  const about = {
+    ...of,
+    edits: page.asked?.first?.edits,
+    key: page.asked?.parts?.score_attribution?.key,
+    ...(page.asked?.after && { b: page.asked.after }),
+    query: rowShown(trace, choosePlace(state, trace), state),
+    ...(word && { position: word.position, ids: [word.token.id, word.against.id] }),
+  };
+  for (const said of answer) yield { kind: 'answer', ...about, said };
+  if (/\d/.test(help)) yield { kind: 'help', ...about, said: help };
+  for (const panel of view.panels?.(trace, shown) ?? [{ id: '', state: {} }]) {
+    const figure = view.figure(trace, { ...shown, ...panel.state, width: 600 });
+    const rest = figure.grid?.rest?.readout;
+    if (rest) yield { kind: 'readout', ...about, panel: panel.id, said: rest };
+    if (/[\d“]/.test(figure.help ?? ''))
+      yield { kind: 'help', ...about, panel: panel.id, said: figure.help };
+  }
+}
+
+/** @param trace @param {{cards: any, effects: any, about: any, fetchMore: any}} by `effects` on the prediction that they are `about` */
+export async function ofEveryView(trace, { cards, effects, about, fetchMore }) {
+  const said = [];
+  const read = readParts(trace.card, trace, () => false, effects);
+  for (const { layers } of buildAnatomy(trace.card).stacks)
+    for (const { heads, cross, network, stream } of layers)
+      for (const part of [...heads, ...cross, network, stream])
+        said.push({ kind: 'part', ...about, of: part, said: read(part).words });
+  said.push({ kind: 'part', of: { kind: 'logits' }, said: read({ kind: 'logits' }).label });
+  const state = { ...STANDARD, model: trace.model, text: trace.text, target: null, cards };
+  for (const entry of VIEWS) {
+    if (!(entry.isOffered?.(trace.card) ?? true) || entry.isListed?.(trace) === false) continue;
+    const view = await entry.load();
+    const place = findPlaces(trace).at(-1) ?? null;
+    const { layer, head } = headToOpen(trace, place);
+    const opened = { ...state, view: entry.id, where: place?.id ?? '', layer, head };
+    for (const more of [{}, ...(MORE[entry.id]?.(trace) ?? [])]) {
+      const look = lookAt(trace, { ...opened, ...more }, entry.of);
+      for await (const each of ofView(trace, view, look.state, fetchMore)) said.push(each);
+    }
+  }
+  return said.map((each) => ({ ...each, said: capitalised(each.said) }));
+}
