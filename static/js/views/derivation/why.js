@@ -51,8 +51,7 @@ export const why = {
   /** The requests: one head of one layer, and the same of the edited pass if a switch is set. */
   asks(trace, state) {
     const cell = cellOf(trace, state);
-    // Which sites a foreign model rotates is in its full card, without which the steps would be others.
-    if (!cell || (isForeign(trace.card) && !trace.card?.sites)) return {};
+    if (!cell || (isForeign(trace.card) && !trace.card?.sites)) return {}; // its full card tells the sites
     const ask = requestOf(trace, state, cell);
     const edits = editsOf(state, cell.place);
     return { plain: ask, ...(edits.length > 0 && { changed: { ...ask, edits } }) };

@@ -6,38 +6,28 @@
 import { findPlaces, tokensOf, weightsAt } from '../../trace/attention.js';
 import { enumerated } from '../../words/lists.js';
 import { matrixAt, rowOf } from '../../trace/trace.js';
+import { isWord } from '../../trace/word_names.js';
 import { namedUnit, tokensIn } from '../../trace/words.js';
 
 /**
  * @import { Place } from '../../trace/attention.js'
  * @import { Trace } from '../../trace/trace.js'
- * @import { Unit } from '../../trace/words.js'
  * @import { Alignment } from './translate.js'
  */
 
-/** The weight of a link from which its words are told to correspond. */
-const FIRM = 0.5;
-
-/** @param {Unit} unit */
-export const hasLetters = ({ text }) => /[\p{L}\p{N}]/u.test(text);
-
-/** Return the links between words, signs apart, that most of the weight is on. @param {Alignment} subject */
-function firmLinks({ rows, columns, weights, links }) {
-  return links.filter(
-    ({ row, column }) =>
-      hasLetters(rows[row]) &&
-      hasLetters(columns[column]) &&
-      weights.data[row * weights.columns + column] >= FIRM,
-  );
+/** Return the links between words, signs apart, that have half of a word’s weight. @param {Alignment} subject @param {number} [least] that weight */
+export function wordLinks({ rows, columns, weights, links }, least = 0.5) {
+  return links.filter(({ row, column }) => {
+    const weight = weights.data[row * weights.columns + column];
+    return isWord(rows[row]) && isWord(columns[column]) && weight >= least;
+  });
 }
 
 /**
  * Return the neighbours of the translation whose words are the other way round in the sentence.
  * @param {Alignment} subject
  */
-export function swapsIn(subject) {
-  const { rows, columns } = subject;
-  const links = firmLinks(subject);
+export function swapsIn({ rows, columns, links }) {
   return links.flatMap((link) => {
     const next = links.find(({ row }) => row === link.row + 1);
     if (!next || next.column >= link.column) return [];
@@ -50,9 +40,7 @@ export function swapsIn(subject) {
 }
 
 /** Return the words of the sentence that become several. @param {Alignment} subject */
-export function splitsIn(subject) {
-  const { rows, columns } = subject;
-  const links = firmLinks(subject);
+export function splitsIn({ rows, columns, links }) {
   return columns.flatMap((unit, column) => {
     const linked = links.filter((link) => link.column === column);
     if (linked.length < 2) return [];

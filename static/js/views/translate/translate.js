@@ -5,6 +5,7 @@
 import { modelName } from '../../api/calls.js';
 import { noticeOf } from '../../api/answers.js';
 import { tokensOf } from '../../trace/attention.js';
+import { isWord } from '../../trace/word_names.js';
 import { counted } from '../../words/lists.js';
 import { share } from '../../words/numbers.js';
 import { columnOf, matrixAt, rowOf } from '../../trace/trace.js';
@@ -22,7 +23,7 @@ import { findStrongest } from '../../plot/lines.js';
 import { cell } from '../../plot/marks/mark.js';
 import { band } from '../../plot/scales.js';
 import { choosingModel, NOTHING_CHOSEN } from '../../state/state.js';
-import { hasLetters, rowsOf, splitsIn, swapsIn } from './findings.js';
+import { rowsOf, splitsIn, swapsIn, wordLinks } from './findings.js';
 import { control } from '../../ui/controls.js';
 
 /**
@@ -64,7 +65,8 @@ export const translate = {
     const aligned = answers?.alignment?.trace;
     if (!isTranslator(trace) || !hasWords(trace) || !aligned) return {};
     const subject = alignmentOf(aligned);
-    const findings = [...swapsIn(subject), ...splitsIn(subject)].slice(0, MOST_FINDINGS);
+    const firm = { ...subject, links: wordLinks(subject) };
+    const findings = [...swapsIn(firm), ...splitsIn(firm)].slice(0, MOST_FINDINGS);
     return { answer: findings.length > 0 ? findings : [`${restOf(subject)}.`] };
   },
 
@@ -154,7 +156,7 @@ function linesPart(trace, state, subject) {
     state,
   );
   return {
-    summary: `Lines between ${counted(columns.filter(hasLetters).length, 'word')} of the sentence and ${counted(rows.filter(hasLetters).length, 'word')} of the translation.`,
+    summary: `Lines between ${countWords(columns)} of the sentence and ${countWords(rows)} of the translation.`,
     facts: factsOf(state, subject, count),
     actions: [...rowsOf(trace, subject, chosenIn(state, subject)), ...actionsOf(trace, state)],
     ...drawing,
@@ -167,7 +169,7 @@ function mapPart(trace, state, subject) {
   const { query, key } = state.palette;
   const { meaning, ...pairs } = pairsOf(trace, state, subject);
   return {
-    summary: `Weights of ${counted(rows.filter(hasLetters).length, 'word')} of the translation on ${counted(columns.filter(hasLetters).length, 'word')} of the sentence.`,
+    summary: `Weights of ${countWords(rows)} of the translation on ${countWords(columns)} of the sentence.`,
     help: 'Each row is a word of the translation; the outlined cell is its link.',
     ...chart(
       {
@@ -313,15 +315,15 @@ function isLinked({ links }, { row, column }) {
   return links.some((link) => link.row === row && link.column === column);
 }
 
-/** @param {Alignment} alignment */
-function restOf({ rows, columns, links }) {
-  const words = links.filter(
-    ({ row, column }) => hasLetters(rows[row]) && hasLetters(columns[column]),
-  );
-  const [linked, reached] = [words.map(({ row }) => row), words.map(({ column }) => column)];
-  /** @param {number[]} of @param {Unit[]} all */
-  const count = (of, all) => `${new Set(of).size} of ${all.filter(hasLetters).length} words`;
-  return `${count(linked, rows)} of the translation are linked, to ${count(reached, columns)} of the sentence`;
+/** @param {Unit[]} units */
+const countWords = (units) => counted(units.filter(isWord).length, 'word');
+
+/** @param {Alignment} subject */
+function restOf(subject) {
+  const links = wordLinks(subject, 0);
+  /** @param {'row'|'column'} side */
+  const linked = (side) => new Set(links.map((link) => link[side])).size;
+  return `${linked('row')} of ${countWords(subject.rows)} of the translation are linked, to ${linked('column')} of ${countWords(subject.columns)} of the sentence`;
 }
 
 /**
