@@ -369,7 +369,8 @@ function stateOf(models, id) {
   const state = card?.steps?.find(({ step }) => id === `${card.id}@${step}`);
   if (!card || !state) return undefined;
   const title = `${modelName(card)}, step ${grouped(state.step)}`;
-  return { ...card, id, title, head_labels: state.head_labels, has_atlas: false };
+  const own = { id, title, head_labels: state.head_labels, has_atlas: false };
+  return { ...card, ...own, state: 'not_loaded' };
 }
 
 /**

@@ -3,7 +3,7 @@
  * reward. A reward model also rates the text, with the share of each token.
  */
 
-import { modelName } from '../../api/calls.js';
+import { modelName, wholeOf } from '../../api/calls.js';
 import { amount, decimal, grouped, signed } from '../../words/numbers.js';
 import { named } from '../../words/tokens.js';
 import { isRating } from '../../trace/attention.js';
@@ -140,14 +140,17 @@ function placed(name) {
 
 /**
  * Return the head of B that corresponds to one of A: the same head, if one model began with the
- * weights of the other, or its partner, if one is the teacher of the other.
+ * weights of the other or both are states of one training, or its partner, if one is the teacher of
+ * the other.
  * @param {[Card|undefined, Card|undefined]} cards the full ones of A and B
  * @param {{layer: number, head: number}} of A
  * @returns {{layer: number, head: number, correlation?: number}|null} null: no head corresponds
  */
 export function partnerOf([ours, theirs], { layer, head }) {
   if (!ours || !theirs) return null;
-  if (ours.began_from === theirs.id || theirs.began_from === ours.id) return { layer, head };
+  const isOfOne = wholeOf(ours.id) === wholeOf(theirs.id);
+  if (isOfOne || ours.began_from === theirs.id || theirs.began_from === ours.id)
+    return { layer, head };
   const pair = partnersOf(ours, theirs)?.pairs.find(
     (each) => each.layer === layer && each.head === head,
   );
