@@ -12,6 +12,7 @@ import { wordsAfter } from './trace/words.js';
 import { choosingModel, createMemo, fieldsOf } from './state/state.js';
 import { createAddress, Store, LONG_VIEW } from './state/store.js';
 import { createComposer } from './ui/composer.js';
+import { createConversation } from './ui/conversation.js';
 import { partOf, watchTheme } from './ui/dom.js';
 import {
   createKeys,
@@ -62,6 +63,7 @@ const reader = new Reader({
     onModel(card, isKnown) {
       const { text, target } = store.state;
       composer.show({ text: text ?? '', target, model: isKnown ? wholeOf(card.id) : '', card });
+      conversation?.show(store.state, card);
       showSteps(card);
       showFacts();
     },
@@ -135,6 +137,8 @@ const composer = createComposer(partOf(document, '#composer', HTMLFormElement), 
       cardOf(reader.catalogue, model)?.examples ?? [],
     ),
 });
+const place = document.getElementById('conversation'); // a saved page has none
+const conversation = place && createConversation(place, { onState: store.change });
 const stage = new Stage(byId, {
   registry: { views: VIEWS, loadView, viewsFor, lackOf },
   store,

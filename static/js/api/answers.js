@@ -128,14 +128,14 @@ export async function fetchAnswer(catalogue, body, signal, onProgress) {
   }
   if (body.atlas) return { atlas: await fetchJson(atlasPath(body.atlas), { signal }) };
   if (body.card) return { card: await fetchJson(cardPath(body.card), { signal }) };
-  const { model, text, target } = body;
+  const { model, text, target, messages, read_special_tokens } = body;
   if (onProgress && isLong(body)) await watchPass(body, signal, onProgress);
   const file = await fetchSafetensors(`${BASE}/trace`, { signal, body });
   return {
     ...traceFromSafetensors(file),
     ...(isObserved(body) && { file }),
     card: fullCards.get(model ?? '') ?? cardOf(catalogue, model ?? ''),
-    asked: { model, text, ...(target !== undefined && { target }) },
+    asked: withoutNulls({ model, text, target, messages, read_special_tokens }),
   };
 }
 
@@ -279,10 +279,12 @@ export function bodyOf(ask, { model, text, target, asked = { model, text } }) {
   if (ask.circuit) return { circuit: { model: asked.model, ...ask.circuit } };
   if (ask.atlas) return { atlas: ask.atlas };
   if (ask.tasks) return { tasks: asked.model };
-  const isOther = 'text' in ask || 'model' in ask;
+  const isOther = 'text' in ask || 'messages' in ask || 'model' in ask;
+  const isRead = !('text' in ask || 'messages' in ask);
   const texts = {
     model: asked.model,
-    text: asked.text,
+    ...(isRead && { text: asked.text, messages: asked.messages }),
+    ...(isRead && { read_special_tokens: asked.read_special_tokens }),
     target: !isOther && target?.trim() ? target : null,
   };
   return withoutNulls({ ...texts, capture: [], ...ask });

@@ -16,6 +16,7 @@ import { arrived, BASE, call, asProblem, Problem } from './calls.js';
  * @typedef {Object} Subject what is written on, and how tokens are drawn
  * @property {string} model
  * @property {string} text
+ * @property {ReturnType<typeof import('../state/conversation.js').readBy>} [said] how it is asked for, if not by the text
  * @property {Pick<Wanted, 'temperature'|'top_k'|'top_p'|'repetition_penalty'|'seed'>} sampling
  * @property {Pick<Wanted, 'stop'|'beams'|'best_of'|'reward'>} search which text is written, and where it ends; a text that is there is read without it
  */
@@ -232,10 +233,10 @@ export class Writer {
  * @param {number} count
  * @returns {Wanted}
  */
-function bodyOf({ model, text, sampling, search }, forced, skip, count) {
+function bodyOf({ model, text, said = { text }, sampling, search }, forced, skip, count) {
   return {
     model,
-    text,
+    ...said,
     ...sampling,
     ...(count > forced.length && search),
     forced,

@@ -15,6 +15,7 @@ import {
   NO_MODELS,
   refusalOf,
 } from './calls.js';
+import { readIn } from '../state/conversation.js';
 import { bodyOf, createRequestCache } from './answers.js';
 import * as server from './answers.js';
 
@@ -129,7 +130,8 @@ export class Reader {
       this.#fail(refusalOf(this.catalogue, this.#by.store.state.model));
       return;
     }
-    if (this.#by.store.state.text?.trim() === '') {
+    const said = readIn(this.#by.store.state);
+    if ('messages' in said ? said.messages.length === 0 : said.text.trim() === '') {
       this.#drop();
       this.#by.retrier.stop();
       this.#by.told.onEmpty();
@@ -146,7 +148,6 @@ export class Reader {
   /** @param {Card} wanted in short @param {AbortSignal} signal */
   async #fetchTrace(wanted, signal) {
     const { target } = this.#by.store.state;
-    const text = this.#by.store.state.text ?? '';
     const ready = await this.#by.from.readyModel(wanted, signal, this.#by.told.onLoading);
     if (signal.aborted) return;
     this.card = ready;
@@ -154,7 +155,8 @@ export class Reader {
     if (this.card !== wanted && wanted.state !== 'loaded') await this.#fetchCatalogue(signal);
     if (signal.aborted) return;
     this.#by.told.onModel(this.card, true);
-    const asked = { model: this.card.id, text, ...(target !== null && { target }) };
+    const said = readIn(this.#by.store.state);
+    const asked = { model: this.card.id, ...said, ...(target !== null && { target }) };
     const answer = await this.#fetchWhole(asked, this.card, signal);
     if (signal.aborted) return;
     this.#answers.retry();
@@ -182,7 +184,7 @@ export class Reader {
       );
     } catch (error) {
       if (!isForOverview(asProblem(error), of) || signal.aborted) throw error;
-      if (asked.text === this.#fileText) this.#by.store.openLong();
+      if (asked.text !== undefined && asked.text === this.#fileText) this.#by.store.openLong();
       if (this.#by.store.state.view !== LONG_VIEW) throw error;
       const body = { ...asked, ...this.#by.asks.overview(of) };
       return await this.#by.from.fetchAnswer(
@@ -215,7 +217,8 @@ export class Reader {
     if (reads && view !== LONG_VIEW && isForOverview(problem, reads))
       problem.further = { label: 'Show an overview of the whole text', patch: { view: LONG_VIEW } };
     this.#by.told.onProblem(problem, this.#by.retrier.after(problem), this.#isBehind);
-    if (reads && isTooLong(problem)) this.#offerBeginning(problem, reads);
+    const isText = 'text' in readIn(this.#by.store.state);
+    if (reads && isText && isTooLong(problem)) this.#offerBeginning(problem, reads);
   }
 
   /**

@@ -379,3 +379,12 @@ function mark(context, { left, top, size, picture }, { query, key, beam, ratio }
     context.strokeRect(x - reach / 2, y - reach / 2, reach, reach);
   }
 }
+
+/** Those of the roles of a conversation, as `page.css` has them. @type {Record<string, string>} */
+export const ROLE_COLOURS = Object.freeze({
+  template: '#8a8f98',
+  system: '#b8860b',
+  user: '#2f7fd0',
+  assistant: '#2e9d62',
+  tool: '#9b59b6',
+});

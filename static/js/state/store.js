@@ -278,5 +278,6 @@ function choosesHead({ layer = null, head = null, where = '' }) {
 
 /** @param {State} now @param {State} before */
 function isOfOtherText(now, before) {
-  return now.text !== before.text || now.model !== before.model || now.target !== before.target;
+  const parts = /** @type {const} */ (['text', 'model', 'target', 'chat', 'read_special']);
+  return parts.some((part) => now[part] !== before[part]);
 }

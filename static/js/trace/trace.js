@@ -41,7 +41,7 @@ import { splitCharacters } from '../words/tokens.js';
  * @property {number} [resolution] the greatest number of bins a side of its maps, if it has only maps
  * @property {string[]} [tiles] paths of the attentions of which the server computes tiles
  * @property {Record<string, string>} [tile] the query of the one tile that a saved page holds
- * @property {{model: string, text: string, target?: string}} [asked] what it was asked for with
+ * @property {Pick<Ask, "model"|"text"|"messages"|"read_special_tokens"|"target">} [asked] what it was asked for with
  * @property {ArrayBuffer} [file] of a long text, as it came: a saved page holds it
  */
 

@@ -10,6 +10,7 @@ import { hasTwoSides, isFilling, isRating } from '../trace/attention.js';
 import { counted, asSentence } from '../words/lists.js';
 import { grouped, percent } from '../words/numbers.js';
 import { sequential } from '../plot/colour.js';
+import { readBy } from '../state/conversation.js';
 import { button, element } from './dom.js';
 import { Chips } from './sentence.js';
 
@@ -34,7 +35,13 @@ export function subjectOf(trace, state) {
     ...(penalty > 1 && { repetition_penalty: penalty }),
     seed: Math.floor(state.generate_seed),
   };
-  return { model: trace.model, text: trace.text, sampling, search: searchOf(trace, state) };
+  return {
+    model: trace.model,
+    text: trace.text,
+    said: readBy(trace),
+    sampling,
+    search: searchOf(trace, state),
+  };
 }
 
 /** Return the reward model that rates the texts of this one. @param {Trace} trace @param {ViewState} state */

@@ -380,6 +380,7 @@ function chip(token, index) {
     class: `chip${token.is_special ? ' is-special' : ''}${token.part ? ' is-bytes' : ''}`,
     role: 'option',
     tabindex: -1,
+    'data-role': token.role,
     'aria-label': spoken(token, index),
     title: titleOf(token, index),
   });
@@ -401,14 +402,14 @@ function pieces(text) {
 }
 
 /** @param {Token} token @param {number} index */
-function spoken({ text, is_special: isSpecial, part }, index) {
-  const kind = isSpecial ? 'special token' : 'token';
+function spoken({ text, is_special: isSpecial, part, role }, index) {
+  const kind = `${role ? `${role}, ` : ''}${isSpecial ? 'special token' : 'token'}`;
   return `${kind} ${index}: ${part ? partInWords(part) : asTyped(text).trim() || visible(text)}`;
 }
 
 /** @param {Token} token @param {number} index */
-function titleOf({ id, is_special: isSpecial, part }, index) {
-  return `${isSpecial ? 'Special token' : 'Token'} ${index}, id ${id}${part ? `, ${partInWords(part)}` : ''}`;
+function titleOf({ id, is_special: isSpecial, part, role }, index) {
+  return `${isSpecial ? 'Special token' : 'Token'} ${index}, id ${id}${role ? `, ${role}` : ''}${part ? `, ${partInWords(part)}` : ''}`;
 }
 
 /** @param {Part} part */

@@ -8,6 +8,7 @@ import { partId, readEffects, reasonsIn } from '../rules/prediction.js';
 import { toggled } from '../trace/words.js';
 import { plotHeight, pageZoom, palette } from './dom.js';
 import { viewState, choosing, queryOf } from '../state/state.js';
+import { isOf } from '../state/conversation.js';
 import { LONG_VIEW } from '../state/store.js';
 import { hasNews, insight, lookAt, pageAsks, withPrevious } from './looking.js';
 import { createLayerHeads } from './layer_heads.js';
@@ -85,7 +86,7 @@ export class Stage {
       onState: store.change,
       onChoose: ({ side, index }) => {
         const { trace } = reader;
-        if (trace && trace.text === store.state.text) store.change(choosing(trace, side, index));
+        if (trace && isOf(trace, store.state)) store.change(choosing(trace, side, index));
       },
       announce,
     });
@@ -239,7 +240,7 @@ export class Stage {
   #press(side, index) {
     const { store, reader } = this.by;
     const { trace } = reader;
-    if (!trace || trace.text !== store.state.text) return; // the results are of another text
+    if (!trace || !isOf(trace, store.state)) return; // the results are of another text
     const isMasking = trace.card?.has_mask && !isSaved();
     const masked = isMasking ? toggled(trace, index, store.state.words) : null;
     store.change(masked ?? choosing(trace, side, index));

@@ -9,13 +9,15 @@ import { share, tick } from '../../words/numbers.js';
 import { columnOf, highestIn, rowOf, valueIn } from '../../trace/trace.js';
 import { alone, namedUnit, spread, tokensIn, unitLabels, findUnit } from '../../trace/words.js';
 import { chart } from '../../plot/chart.js';
-import { headColour } from '../../plot/colour.js';
+import { headColour, ROLE_COLOURS } from '../../plot/colour.js';
+import { bands } from '../../plot/marks/decorations.js';
 import { cell, reader } from '../../plot/marks/mark.js';
 import { band, linearTicks } from '../../plot/scales.js';
 import { choosing, createMemo, queryOf } from '../../state/state.js';
 
 /**
  * @import { Matrix, Trace } from '../../trace/trace.js'
+ * @import { Side } from '../../trace/attention.js'
  * @import { Unit } from '../../trace/words.js'
  * @import { Palette, ViewState } from '../../plot/figure.js'
  * @import { CellCursor, SentenceLink } from '../../plot/grid.js'
@@ -42,6 +44,10 @@ export function matrixChart(trace, state, subject) {
     write: scale.write ?? tick,
   };
   const kept = row < 0 ? undefined : { rows: [row], columns: [column] };
+  const bandsOfRoles = {
+    x: rolesOf(trace, subject.place.columns, subject.columns),
+    y: rolesOf(trace, subject.place.rows, subject.rows),
+  };
   return chart(
     {
       x: band(columns.labels, { title: 'key: attended to', ink: palette.key, keep: kept?.columns }),
@@ -50,8 +56,8 @@ export function matrixChart(trace, state, subject) {
         ink: palette.query,
         keep: kept?.rows,
       }),
-      marks:
-        overlaid.length > 0
+      marks: [
+        ...(overlaid.length > 0
           ? [
               reader(matrix.rows, matrix.columns, describeCells(trace, state, subject)),
               ...strongestOf(subject, palette),
@@ -62,7 +68,9 @@ export function matrixChart(trace, state, subject) {
                 fill: shades(subject),
                 ...describeCells(trace, state, subject),
               }),
-            ],
+            ]),
+        ...(trace.asked?.messages ? [bands(bandsOfRoles)] : []),
+      ],
       size: { isSquare: true, isZoomable: true },
       table: { rows, columns, ...table },
       sentence: sentenceOf(trace, state, subject),
@@ -70,6 +78,12 @@ export function matrixChart(trace, state, subject) {
     },
     state,
   );
+}
+
+/** Return the colour of the role of each row or column. @param {Trace} trace @param {Side} side @param {Unit[]} units */
+function rolesOf(trace, side, units) {
+  const tokens = tokensOf(trace, side);
+  return units.map((unit) => ROLE_COLOURS[tokens[unit.first]?.role ?? ''] ?? null);
 }
 
 /**

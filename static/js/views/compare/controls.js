@@ -88,8 +88,11 @@ const RANGES = [
 export function controls(trace, state, { place, isOfPrediction }) {
   const { compare_with: way } = state;
   const offered = othersOf(trace, state.cards ?? []);
+  const title = trace.asked?.messages ? 'Another system prompt' : WAYS[1].title;
+  const [edit, other, model] = [WAYS[0], { ...WAYS[1], title }, WAYS[2]];
+  const ways = offered.length > 0 ? [edit, other, model] : [edit, other];
   return [
-    choice('compare_with', 'Compare with', way, offered.length > 0 ? WAYS : WAYS.slice(0, 2)),
+    choice('compare_with', 'Compare with', way, ways),
     ...CONTROLS[way](trace, state),
     ...(isOfPrediction ? [] : lookControls(trace, state, place)),
   ];
@@ -163,6 +166,8 @@ function ofKind({ kind, heads, experts, temperature, bits, part, to, isFixed }, 
 
 /** @param {Trace} trace @param {ViewState} state @returns {Control[]} */
 function textControls(trace, { compare_text: text }) {
+  if (trace.asked?.messages)
+    return [control('text', 'compare_text', 'System prompt of B', text, { placeholder: 'None' })];
   return [
     control('text', 'compare_text', 'Second sentence', text, {
       placeholder: 'Type a sentence to compare with',

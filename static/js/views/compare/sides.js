@@ -15,6 +15,7 @@ import {
 import { highestIn, matrixAt, range, rowOf } from '../../trace/trace.js';
 import { sharedLength } from '../../trace/words.js';
 import { request, weightSites } from '../../api/answers.js';
+import { withSystem } from '../../state/conversation.js';
 import { queryOf } from '../../state/state.js';
 import { editInWords, writeEdits, pathsOf } from './edits.js';
 import { cardsOf, partnerOf, raterOf } from './models.js';
@@ -196,6 +197,8 @@ export function otherOf(trace, { compare_model: id, cards }) {
 function memberOfB(trace, state) {
   const target = trace.target?.trim() ? trace.target : null;
   if (state.compare_with === 'edit') return { edits: writeEdits(readWish(trace, state)) };
+  if (state.compare_with === 'text' && trace.asked?.messages)
+    return { messages: withSystem(trace.asked.messages, state.compare_text) };
   if (state.compare_with === 'text')
     return state.compare_text.trim() === '' ? null : { text: state.compare_text, target };
   const otherCard = otherOf(trace, state);
@@ -280,6 +283,7 @@ function sideOf(trace, state, name) {
 
 /** @param {Trace} trace @param {ViewState} state */
 function nameOfA(trace, { compare_with: way, compare_text: otherText }) {
+  if (way === 'text' && trace.asked?.messages) return 'the conversation';
   if (way === 'text') return tellingPart(trace.text, otherText);
   return way === 'model' ? modelName(trace.card, trace.model) : 'as it is';
 }
@@ -307,6 +311,10 @@ function tellingPart(sentence, otherSentence) {
 export function nameOfB(trace, state) {
   if (state.compare_with === 'edit')
     return editInWords(readWish(trace, state), tokenNames(trace, state));
+  if (state.compare_with === 'text' && trace.asked?.messages)
+    return state.compare_text.trim()
+      ? `system: “${state.compare_text}”`
+      : 'without your system prompt';
   if (state.compare_with === 'text') return tellingPart(state.compare_text, trace.text);
   return modelName(otherOf(trace, state));
 }
