@@ -68,6 +68,8 @@ export async function saveWhole(
   { signal, onProgress } = {},
 ) {
   const { model, text, target, asked, resolution } = trace;
+  if (asked?.messages)
+    throw new Error('A conversation cannot be saved as a page; its link, by Share, opens it');
   const isPartial = resolution && held.length === 0;
   const { kept } = await import('./present.js');
   const opening = openingOf(location.hash, kept());
