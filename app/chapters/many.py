@@ -26,6 +26,7 @@ from pydantic import Field, model_validator
 
 from headlight.chapters.outcomes import Opens, Outcome, number_of
 from headlight.forms import Number, Request
+from headlight.model.analysis.score_attribution import Cell, read_for, score_parts
 from headlight.model.arithmetic import split
 from headlight.model.corpus import read_pairs
 from headlight.model.profiles.folder import ENGLISH_FRENCH
@@ -44,10 +45,11 @@ Measured = Literal[
     "reads",
     "previous",
     "start",
+    "fed",
     "expert",
     "reward",
 ]
-OF_HEAD = ("weight", "reads", "previous", "start")
+OF_HEAD = ("weight", "reads", "previous", "start", "fed")
 ROWS_FROM = 3
 """Rows before it have so few keys that any head reads the one before, or the first."""
 
@@ -57,8 +59,9 @@ class Many(Request):
 
     right: every token of `next` is the likeliest. probability: that of `next`. ahead: `next` is
     likelier than `than`. surprise: bits a token. weight: of a cell. reads: the cell is the greatest
-    of its row. previous, start: the weight on the token before, on the first one, as a mean over
-    rows. expert: a token is sent to it first. reward: of a reward model.
+    of its row. fed: the share of its lead, on the key side, that `part` gives. previous, start: the
+    weight on the token before, on the first one, as a mean over rows. expert: a token is sent to it
+    first. reward: of a reward model.
     """
 
     of: Literal["many"]
@@ -82,6 +85,8 @@ class Many(Request):
         [], description="Heads to switch off: {layer: 1, heads: [0]}."
     )
     bits: Number | None = Field(None, description="Weights are rounded to so many bits.")
+    cut: list[str] = Field([], description="Edges to cut, as in [0.1→1.1.k].")
+    part: str = Field("", description="`fed`: an earlier part, as 0.1.")
     layer: Number | None = None
     expert: Number | None = Field(None, description="`expert`: the one that the row is sent to.")
     head: Number | None = None
@@ -102,7 +107,7 @@ class Many(Request):
             raise ValueError("ahead needs `than`, what might follow in its place")
         if self.number in OF_HEAD and None in (self.layer, self.head):
             raise ValueError(f"{self.number} is one of a head; give its layer and its head")
-        if self.number in ("weight", "reads") and self.key is None:
+        if self.number in ("weight", "reads", "fed") and self.key is None:
             raise ValueError(f"{self.number} needs a key, the column that is read")
         if len(self.blanks) < LEAST_TEXTS:
             raise ValueError(
@@ -194,9 +199,24 @@ class Many(Request):
                 rows = np.arange(ROWS_FROM, len(weights))
                 yield float(weights[rows, rows - 1 if self.number == "previous" else 0].mean())
                 continue
-            row = weights[len(weights) - 1 if query is None else _token_at(trace, text, query)]
+            query = len(weights) - 1 if query is None else _token_at(trace, text, query)
+            row = weights[query]
             column = _token_at(trace, text, key)
+            if self.number == "fed":
+                yield self._share(passes.loaded(model), trace, query, column)
+                continue
             yield float(row.argmax() == column) if self.number == "reads" else float(row[column])
+
+    def _share(self, served: Served, trace: Trace, query: int, key: int) -> float:
+        (site,) = trace.tensors
+        path = site.removesuffix(".weights")
+        assert self.head is not None
+        cell = Cell(path=path, head=self.head, query=query, key=key)
+        parts = score_parts(served, read_for(served, trace, path, query), cell)
+        names = [part.name for part in parts.key_parts]
+        if self.part not in names:
+            raise ValueError(f"there is no part {self.part!r}; the last is {names[-2]}")
+        return float(parts.key_side[names.index(self.part)] / parts.score)
 
     def _is_sent(self, text: str, trace: Trace) -> float:
         (array,) = trace.tensors.values()
@@ -206,7 +226,8 @@ class Many(Request):
     @property
     def _edits(self) -> list[dict[str, Any]]:
         rounded = [] if self.bits is None else [{"kind": "quantize", "bits": self.bits}]
-        return [*({"kind": "heads_off", **heads} for heads in self.off), *rounded]
+        cut = [{"kind": "cut", "edges": self.cut}] if self.cut else []
+        return [*cut, *({"kind": "heads_off", **heads} for heads in self.off), *rounded]
 
     def _filled(self, template: str) -> list[str]:
         try:
@@ -219,7 +240,7 @@ class Passes:
     """Reads many texts with the models of a registry; texts that were read stay."""
 
     def __init__(self, loaded: Callable[[str | None], Served]) -> None:
-        self._loaded = loaded
+        self.loaded = loaded
         self._traces: dict[tuple[object, ...], list[Trace]] = {}
 
     def read(
@@ -232,9 +253,10 @@ class Passes:
         """
         key = (model, tuple(texts), str(edits), site)
         if key not in self._traces:
-            served = self._loaded(model)
+            served = self.loaded(model)
             request = TraceRequest.model_validate({"text": texts[0], "edits": edits or None})
-            interventions = [edit.intervention() for edit in request.edits or ()]
+            edited = [edit.intervention() for edit in request.edits or ()]
+            interventions = [each.with_model(served) for each in edited]
             spec = pass_spec(served.description, capture=[site], interventions=interventions)
             inputs = [tokenize(served, text) for text in texts]
             read: dict[int, Trace] = {}

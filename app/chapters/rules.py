@@ -58,6 +58,7 @@ class OfPass(Request):
         None, description="Heads to switch off, as in {layer: 1, heads: [0, 2]}."
     )
     bits: Number | None = Field(None, description="Weights are rounded to so many bits.")
+    cut: list[str] = Field([], description="Edges to cut, as in [0.1→1.1.k].")
 
     def request(self, opens: Opens, **members: Any) -> Ask:
         """Return the request for a pass over the text of the rule, or of the step.
@@ -66,6 +67,7 @@ class OfPass(Request):
             ValueError: neither has a text, or the request is malformed.
         """
         edits = [
+            *([{"kind": "cut", "edges": self.cut}] if self.cut else []),
             *([{"kind": "heads_off", **self.off}] if self.off is not None else []),
             *([{"kind": "quantize", "bits": self.bits}] if self.bits is not None else []),
         ]
@@ -164,6 +166,32 @@ class StrongestKey(OfHead):
         last = row + 1 if is_causal else len(columns)
         named = spoken(columns)
         return best_of((key, named[key], numbers[key]) for key in range(first, last))
+
+
+class StrongestPart(OfKey):
+    """The part of the query or of the key that most makes a head look at a cell."""
+
+    of: Literal["strongest_part"]
+    side: Literal["query", "key"] = "key"
+    among: int = Field(4, ge=2, le=10, description="How many of the strongest to choose from.")
+
+    def asks(self, opens: Opens) -> list[Ask]:
+        """Return the request for the parts of the cell; its tokens are numbers."""
+        cell = {name: member(self, opens, name) for name in ("head", "query", "key")}
+        if texts := [place for place in cell.values() if isinstance(place, str)]:
+            raise ValueError(f"strongest_part needs the number of {quoted(texts[0])}")
+        path = self._site(opens).removesuffix(".weights").replace("*", "decoder")
+        parts = {"attention": path, **cell}
+        members = {"analyses": ["score_attribution"], "capture": []}
+        return [self.request(opens, score_attribution=parts, **members)]
+
+    def outcome(self, opens: Opens, answers: Answers) -> Outcome:
+        """Return the name of the part, with the next strongest as choices."""
+        made = answers[0]["analyses"]["score_attribution"]
+        names = [part["name"] for part in made[f"{self.side}_parts"]]
+        pairs = zip(names, made[f"{self.side}_side"]["data"], strict=True)
+        ranked = sorted(pairs, key=lambda pair: -pair[1])[: self.among]
+        return best_of((name, name, number) for name, number in ranked)
 
 
 class StrongestHead(OfKey):
@@ -381,6 +409,7 @@ Rule = Annotated[
     Weight
     | StrongestKey
     | StrongestHead
+    | StrongestPart
     | StrongestCell
     | StrongestExpert
     | NextToken

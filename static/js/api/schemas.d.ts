@@ -263,7 +263,7 @@ export interface CircuitSettings {
 }
 
 export interface Claim {
-  rule: Compare | Many | NextToken | OfExperiment | Probability | StrongestCell | StrongestExpert | StrongestHead | StrongestKey | Weight;
+  rule: Compare | Many | NextToken | OfExperiment | Probability | StrongestCell | StrongestExpert | StrongestHead | StrongestKey | StrongestPart | Weight;
   says: number | string | null;
   above: number | null;
   below: number | null;
@@ -520,6 +520,8 @@ export interface Many {
   model: string | null;
   off: Record<string, any>[];
   bits: number | null;
+  cut: string[];
+  part: string;
   layer: number | null;
   expert: number | null;
   head: number | null;
@@ -643,6 +645,7 @@ export interface NextToken {
   target: string | null;
   off: Record<string, any> | null;
   bits: number | null;
+  cut: string[];
   at: number | string | null;
   temperature: number | null;
   top_k: number | null;
@@ -764,6 +767,7 @@ export interface Probability {
   target: string | null;
   off: Record<string, any> | null;
   bits: number | null;
+  cut: string[];
   at: number | string | null;
   temperature: number | null;
   top_k: number | null;
@@ -788,7 +792,7 @@ export interface QuantizeRequest {
 export interface Question {
   asks: string;
   by: 'token' | 'cell' | 'bar' | 'number' | 'one';
-  answer: Compare | NextToken | OfExperiment | Probability | StrongestCell | StrongestExpert | StrongestHead | StrongestKey | Weight;
+  answer: Compare | NextToken | OfExperiment | Probability | StrongestCell | StrongestExpert | StrongestHead | StrongestKey | StrongestPart | Weight;
   choices: Record<string, string>;
   within: number | null;
   because: string;
@@ -931,6 +935,7 @@ export interface StrongestCell {
   target: string | null;
   off: Record<string, any> | null;
   bits: number | null;
+  cut: string[];
   where: 'encoder' | 'decoder' | 'cross' | null;
   layer: number | null;
   head: number | null;
@@ -945,6 +950,7 @@ export interface StrongestExpert {
   target: string | null;
   off: Record<string, any> | null;
   bits: number | null;
+  cut: string[];
   of: 'strongest_expert';
   layer: number | null;
   query: number | string | null;
@@ -956,6 +962,7 @@ export interface StrongestHead {
   target: string | null;
   off: Record<string, any> | null;
   bits: number | null;
+  cut: string[];
   where: 'encoder' | 'decoder' | 'cross' | null;
   layer: number | null;
   head: number | null;
@@ -970,12 +977,30 @@ export interface StrongestKey {
   target: string | null;
   off: Record<string, any> | null;
   bits: number | null;
+  cut: string[];
   where: 'encoder' | 'decoder' | 'cross' | null;
   layer: number | null;
   head: number | null;
   query: number | string | null;
   of: 'strongest_key';
   not_first: boolean;
+}
+
+export interface StrongestPart {
+  model: string | null;
+  text: string | null;
+  target: string | null;
+  off: Record<string, any> | null;
+  bits: number | null;
+  cut: string[];
+  where: 'encoder' | 'decoder' | 'cross' | null;
+  layer: number | null;
+  head: number | null;
+  query: number | string | null;
+  key: number | string | null;
+  of: 'strongest_part';
+  side: 'query' | 'key';
+  among: number;
 }
 
 export interface TaskAnswer {
@@ -1066,6 +1091,7 @@ export interface Weight {
   target: string | null;
   off: Record<string, any> | null;
   bits: number | null;
+  cut: string[];
   where: 'encoder' | 'decoder' | 'cross' | null;
   layer: number | null;
   head: number | null;

@@ -7,8 +7,9 @@ from headlight import load, trace
 from headlight.chapters.chapter import ChapterError, read_chapter
 from headlight.chapters.check import Checker
 from headlight.chapters.many import Many, Passes
-from headlight.chapters.outcomes import Opens
+from headlight.chapters.outcomes import Ask, Opens
 from headlight.model.interventions.head_ablation import HeadAblation
+from headlight.schemas.traces import TraceRequest
 from headlight.settings import Settings
 
 NOUNS = "keys dogs boys girls horses birds kings flowers"
@@ -157,3 +158,26 @@ def test_a_claim_about_a_model_that_does_not_hold_is_a_fault_in_its_line():
 def test_an_unknown_kind_of_claim_is_a_fault():
     with pytest.raises(ChapterError, match="of"):
         read_chapter(CHAPTER.replace("of: many", "of: money"), "a.md", "a")
+
+
+def test_the_share_of_a_part_is_that_of_its_score_attribution(stories, passes, monkeypatch):
+    cell = {"attention": "decoder.layers.1.self_attention", "head": 1, "query": 12, "key": 3}
+    text = "The red fox ran. The blue dog sat. The red"
+    asked = TraceRequest(
+        text=text,
+        model="stories",
+        capture=[],
+        analyses=["score_attribution"],
+        score_attribution=cell,
+    )
+    made = Checker(Settings()).answer(Ask(trace=asked))["analyses"]["score_attribution"]
+    names = [part["name"] for part in made["key_parts"]]
+    expected = made["key_side"]["data"][names.index("0.1")] / made["score"]
+    members = {"layer": 1, "head": 1, "query": 12, "key": 3, "part": "0.1"}
+    monkeypatch.setattr(Many, "_filled", lambda *_: [text])
+    assert measured(passes, "fed", **members) == pytest.approx(expected, rel=1e-4)
+    del members["part"]
+    assert measured(passes, "weight", **members) > 0.8
+    assert measured(passes, "weight", **members, cut=["0.1→1.1.k"]) < 0.05
+    with pytest.raises(ValueError, match=r"no part '9\.9'"):
+        measured(passes, "fed", **{**members, "part": "9.9"})

@@ -51,6 +51,30 @@ def test_the_strongest_head_and_cell_are_found():
     assert cell.cells == WEIGHTS[0]
 
 
+def test_the_strongest_part_is_asked_for_and_found():
+    of = rule(of="strongest_part", query=2, key=1)
+    (ask,) = of.asks(OPENS)
+    cell = ask.trace.model_dump()["score_attribution"]
+    assert (cell["attention"], cell["query"], cell["key"]) == (
+        "decoder.layers.0.self_attention",
+        2,
+        1,
+    )
+    parts = {
+        "key_parts": [{"name": name} for name in ("token", "0.1", "constant")],
+        "key_side": {"data": [1.0, 3.0, -4.0]},
+    }
+    made = outcome(trace(score_attribution=parts), of)
+    assert (made.right, made.number) == ("0.1", 3.0)
+    with pytest.raises(ValueError, match="number of “b”"):
+        rule(of="strongest_part", query=2, key="b").asks(OPENS)
+
+
+def test_a_rule_cuts_edges():
+    asked = rule(of="weight", key=0, cut=["0.1→1.1.k"]).asks(OPENS)[0].trace
+    assert [edit.kind for edit in asked.edits] == ["cut"]
+
+
 def test_a_rule_asks_for_a_pass_without_heads_and_with_rounded_weights():
     of = rule(of="weight", key=0, off={"layer": 0, "heads": [1]}, bits=4)
     asked = of.asks(OPENS)[0].trace.model_dump(exclude_none=True)["edits"]
