@@ -140,21 +140,48 @@ def echo(value: object) -> str:
 
 
 def over_limit(
-    what: str, *, limit: int, actual: int, way_out: str, kind: str | None = None
+    what: str,
+    *,
+    limit: int,
+    actual: int,
+    way_out: str,
+    kind: str | None = None,
+    setting: str = "",
 ) -> Problem:
     """Return the problem of a request that exceeds a limit: 422; `what` is a plural noun.
 
-    Its kind is `too-many-` with the plural, unless `kind` is given.
+    Its kind is `too-many-` with the plural, unless `kind` is given. `setting` is the environment
+    variable of the limit, if an operator may change it.
     """
     detail = f"{actual:,} {what} are more than the {limit:,} that are allowed; {way_out}"
+    if setting:
+        detail += f" (setting {setting})"
     kind = kind or f"too-many-{what.replace(' ', '-')}"
     return Problem(422, kind, detail, limit=limit, actual=actual)
 
 
 def too_many_elements(*, limit: int, actual: int, way_out: str) -> Problem:
     """Return the problem of a request whose arrays hold more numbers than `max_cells` allows."""
-    kind = "too-many-cells"  # the API's name of elements
-    return over_limit("numbers", kind=kind, limit=limit, actual=actual, way_out=way_out)
+    return over_limit(
+        "numbers to send",
+        kind="too-many-cells",  # the API's name of elements
+        limit=limit,
+        actual=actual,
+        way_out=way_out,
+        setting="HEADLIGHT_MAX_CELLS",
+    )
+
+
+def too_many_held(*, limit: int, actual: int) -> Problem:
+    """Return the problem of a request whose pass holds more numbers than `max_held` allows."""
+    return over_limit(
+        "numbers held in memory",
+        kind="too-many-cells",
+        limit=limit,
+        actual=actual,
+        way_out="leave out analyses and edits that need whole matrices, or send a shorter text",
+        setting="HEADLIGHT_MAX_HELD",
+    )
 
 
 def service_unavailable(kind: str, why: str, **members: Any) -> Problem:

@@ -43,7 +43,7 @@ from headlight.tracing.service import TraceService, trace_now
 Result = TypeVar("Result")
 
 WARM_UP_TEXT = "Once upon a time there was a little light."
-NO_LIMITS = {"max_characters": sys.maxsize, "max_cells": sys.maxsize}
+NO_LIMITS = dict.fromkeys(("max_characters", "max_cells", "max_held"), sys.maxsize)
 N_THREADS = 2
 """Of large answers that are encoded, and as many of what is soon read from a file."""
 

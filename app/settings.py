@@ -2,7 +2,7 @@
 
 Settings are read once, in `create_app`, from the environment variables `HEADLIGHT_<NAME>`:
 
-    HEADLIGHT_MAX_CELLS=8000000 HEADLIGHT_DEVICE=cuda headlight serve
+    HEADLIGHT_MAX_CELLS=16000000 HEADLIGHT_DEVICE=cuda headlight serve
 
 `GET /api/v1/limits`, `headlight limits` and `headlight settings` are made from this module. To add
 a limit that an operator may change, add a field of `Settings`; one that is fixed is a constant
@@ -102,7 +102,7 @@ class Settings(BaseSettings):
     )
 
     max_characters: int = _limit(
-        4_000,
+        8_000,
         "characters",
         "More than the shipped models can read; counted before anything else touches the text, "
         "because normalising or splitting a hostile text can take far longer than reading it.",
@@ -119,10 +119,19 @@ class Settings(BaseSettings):
     )
     # The name is frozen with the API (max_cells, too-many-cells); the code counts elements.
     max_cells: int = _limit(
-        8_000_000,
+        16_000_000,
         "numbers",
-        "The numbers captured for one answer: attention grows as layers × heads × tokens². "
-        "8 million are 32 MB as float32 and about 90 MB as JSON.",
+        "The numbers that one answer sends: attention grows as layers × heads × tokens². "
+        "16 million are 64 MB as float32 and about 180 MB as JSON; one layer of 9 heads and 1,000 "
+        "tokens is 9 million.",
+        refusal="422 too-many-cells",
+        ge=1,
+    )
+    max_held: int = _limit(
+        200_000_000,
+        "numbers",
+        "The numbers that one pass holds in memory, sent or not, such as the logits that 20 "
+        "candidates are chosen from: 200 million are 800 MB.",
         refusal="422 too-many-cells",
         ge=1,
     )
@@ -165,7 +174,7 @@ class Settings(BaseSettings):
         gt=0,
     )
     work_seconds: float = _limit(
-        30.0,
+        120.0,
         "seconds",
         "How long one computation (a trace, or one generated token) may take before it is stopped: "
         "far longer than the largest answer that max_cells allows takes on one slow core.",

@@ -33,6 +33,7 @@ from headlight.model.sites import (
 )
 
 Edit = Callable[[Tensor], Tensor]
+OnRecord = Callable[[dict[str, Tensor], str], None]
 Function = Callable[..., Any]
 
 
@@ -93,6 +94,7 @@ class Capture(Mapping[str, Tensor]):
         self.names = names
         self.heads = heads
         self._tensors: dict[str, Tensor] = {}
+        self._on_record = _on_record.get()
 
     def record(self, point: HookPoint, tensor: Tensor, present: tuple[int, ...] | None) -> None:
         """Keep a tensor, or the requested heads of it.
@@ -107,6 +109,8 @@ class Capture(Mapping[str, Tensor]):
             index = tensor.new_tensor(rows, dtype=torch.long)
             tensor = tensor.index_select(point.axes.index("head"), index)
         self._tensors[self.names[point]] = tensor
+        if self._on_record is not None:
+            self._on_record(self._tensors, self.names[point])
 
     def __getitem__(self, site: str) -> Tensor:
         return self._tensors[site]
@@ -149,6 +153,17 @@ class _Active:
 
 
 _active: ContextVar[_Active | None] = ContextVar("headlight_hooks", default=None)
+_on_record: ContextVar[OnRecord | None] = ContextVar("headlight_on_record", default=None)
+
+
+@contextmanager
+def reducing(on_record: OnRecord | None) -> Iterator[None]:
+    """Call a function with the tensors of each capture that begins inside, and the newest site."""
+    token = _on_record.set(on_record)
+    try:
+        yield
+    finally:
+        _on_record.reset(token)
 
 
 @contextmanager

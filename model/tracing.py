@@ -33,9 +33,11 @@ from headlight.model.attention.observer import (
     watching,
 )
 from headlight.model.description import Description
+from headlight.model.hooks import reducing
 from headlight.model.interventions.intervene import bound, require_quantizable, site_edits
 from headlight.model.interventions.intervention import Intervention
 from headlight.model.interventions.site_edit import require_positions
+from headlight.model.reductions import Reduction
 from headlight.model.served import Served
 from headlight.model.sites import UnknownSite, layer_of, match_sites, require_heads, require_layers
 from headlight.model.trace import Message, NamedArray, Token, Trace
@@ -57,6 +59,7 @@ tokens to a pass. Padding that costs less than this is worth a pass saved.
 """
 
 N_CACHED_SELECTIONS = 128
+_OWN = ("_attention.weights", "logits")
 
 
 class EmptyText(ValueError):
@@ -617,6 +620,7 @@ def run_batch(
     inputs: Sequence[ModelInput],
     on_progress: Callable[[float], object] | None = None,
     on_map: OnMap | None = None,
+    reduction: Reduction | None = None,
 ) -> list[Trace]:
     """Run one pass in which every input is a row.
 
@@ -629,6 +633,7 @@ def run_batch(
         inputs: at least one, of any lengths.
         on_progress: called with the share of the pass that is done, if maps or rows are captured.
         on_map: called with the maps so far, if there is one input and maps are captured.
+        reduction: of a pass over one input; the trace lacks the sites that it drops.
 
     Returns:
         The traces in the order of the inputs: arrays by site without a batch axis, float32 or
@@ -648,19 +653,10 @@ def run_batch(
         _ids(model_input.target_tokens) for model_input in inputs if model_input.target_tokens
     ]
     watch = _watch_of(spec, on_progress, on_map)
-    with watching(watch):
-        captured = checkpoint.read(
-            [_ids(model_input.tokens) for model_input in inputs],
-            targets or None,
-            sites=spec.sites,
-            heads=spec.heads,
-            interventions=spec.interventions,
-        )
-    tensors = _arrays(captured, checkpoint, inputs)
-    took = 1e3 * (perf_counter() - began)
     attentions = {facts.path: facts for facts in checkpoint.description.attentions}
-    return [
-        Trace(
+
+    def make_trace(model_input: ModelInput, arrays: Mapping[str, NamedArray], took: float) -> Trace:
+        return Trace(
             model=checkpoint.id,
             revision=checkpoint.description.revision,
             precision=checkpoint.precision,
@@ -676,6 +672,26 @@ def run_batch(
             queries=spec.queries,
             kept=watch.kept,
         )
+
+    if reduction is not None:
+        (only,) = inputs
+        reduction.make_trace = lambda some: make_trace(
+            only, _arrays(some, checkpoint, inputs)[0], 0
+        )
+    with watching(watch), reducing(reduction.take if reduction else None):
+        captured = checkpoint.read(
+            [_ids(model_input.tokens) for model_input in inputs],
+            targets or None,
+            sites=spec.sites,
+            heads=spec.heads,
+            interventions=spec.interventions,
+        )
+    dropped = reduction.dropped if reduction else ()
+    held = {site: tensor for site, tensor in captured.items() if site not in dropped}
+    tensors = _arrays(held, checkpoint, inputs)
+    took = 1e3 * (perf_counter() - began)
+    return [
+        make_trace(model_input, arrays, took)
         for model_input, arrays in zip(inputs, tensors, strict=True)
     ]
 
@@ -713,8 +729,10 @@ def _arrays(
             lengths = model_input.axis_lengths(site)
             whole, own_axes = (batch[row], axes[1:]) if has_rows else (batch, axes)
             of_row = whole[tuple([slice(lengths.get(axis)) for axis in own_axes])]
-            # A copy, so that writing into a trace changes neither the model nor another trace.
-            arrays[row][site] = NamedArray(own_axes, of_row.copy())
+            # A copy, so that writing into a trace changes neither the model nor another trace; but
+            # weights and logits of one text, the largest, are nobody else's.
+            is_own = len(inputs) == 1 and site.endswith(_OWN) and of_row.flags.c_contiguous
+            arrays[row][site] = NamedArray(own_axes, of_row if is_own else of_row.copy())
     return arrays
 
 

@@ -88,6 +88,7 @@ class Analysis(ABC):
         is_of_prediction: it reads only the stack that predicts.
         has_passes: it runs many more passes over the text.
         takes_edits: the pass that it reads may have edits.
+        is_in_parts: it can be computed layer by layer while the pass runs, by `part` and `join`.
     """
 
     id: ClassVar[str]
@@ -102,6 +103,7 @@ class Analysis(ABC):
     is_of_prediction: ClassVar[bool] = False
     has_passes: ClassVar[bool] = False
     takes_edits: ClassVar[bool] = True
+    is_in_parts: ClassVar[bool] = False
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
@@ -130,6 +132,14 @@ class Analysis(ABC):
     def n_predictions(self, n_layers: int) -> int:
         """Return the number of predictions that it makes of each position for `predictions`."""
         return 0
+
+    def part(self, trace: Trace, model: Served, layer: str) -> Mapping[str, Any]:
+        """Return the arrays of one layer, ``decoder.layers.0``, from a trace of its sites only."""
+        return self.compute(trace, model, Choices()).arrays
+
+    def join(self, parts: Mapping[str, Mapping[str, Any]]) -> Result:
+        """Return the result of the whole text from those of `part` by layer, in order."""
+        return Result({name: array for part in parts.values() for name, array in part.items()})
 
     @abstractmethod
     def compute(self, trace: Trace, model: Served, ask: Choices) -> Result:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -84,11 +86,18 @@ class HeadLabels(Analysis):
     id = "head_labels"
     needs = ("*_attention.weights",)
     answer = LabelsAnswer
+    is_by_layer = True
+    is_in_parts = True
 
     def compute(self, trace: Trace, model: Served, ask: Choices) -> Result:
         from headlight.model.analysis.head_labels import LABELS, head_labels
 
         return Result(head_labels(trace), {"labels": list(LABELS)})
+
+    def join(self, parts: Mapping[str, Mapping[str, Any]]) -> Result:
+        from headlight.model.analysis.head_labels import LABELS
+
+        return replace(super().join(parts), metadata={"labels": list(LABELS)})
 
 
 class Alignment(Analysis):
@@ -153,6 +162,7 @@ class HeadNorms(OfOutputs):
     id = "head_norms"
     needs = ("*_attention.context",)
     is_by_layer = True
+    is_in_parts = True
 
     def compute(self, trace: Trace, model: Served, ask: Choices) -> Result:
         from headlight.model.analysis.head_outputs import head_norms, output_weights

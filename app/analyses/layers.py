@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
@@ -37,6 +38,7 @@ class ResidualStream(Analysis):
         "norms"
     )
     needs = ("*.layers.*.residual.*", "*.layers.*.output")
+    is_in_parts = True
 
     def reason_against(self, description: Description) -> str | None:
         """Return the reason why a part's output is not what it adds to the stream; None: it is."""
@@ -59,6 +61,16 @@ class ResidualStream(Analysis):
 
         config = model.config
         return Result(residual_stream(trace, norm=config.norm, norm_place=config.norm_place))
+
+    def part(self, trace: Trace, model: Served, layer: str) -> Mapping[str, Any]:
+        from headlight.model.analysis.residual_stream import layer_norms
+
+        return layer_norms(trace, layer, model.config.norm, model.config.norm_place)
+
+    def join(self, parts: Mapping[str, Mapping[str, Any]]) -> Result:
+        from headlight.model.analysis.residual_stream import joined
+
+        return Result(joined(parts))
 
 
 class Routing(Analysis):

@@ -135,7 +135,9 @@ class ModelMemory:
         return weights + n_bytes + max([pass_bytes, *passes])
 
 
-def pass_bytes_of(config: Architecture, n_tokens: int, max_elements: int, itemsize: int) -> int:
+def pass_bytes_of(
+    config: Architecture, n_tokens: int, max_elements: int, max_held: int, itemsize: int
+) -> int:
     """Return the bytes that the largest pass over a text takes in addition to the weights.
 
     It holds the captured numbers, and the larger of two: the logits, or one layer with the scores,
@@ -144,12 +146,13 @@ def pass_bytes_of(config: Architecture, n_tokens: int, max_elements: int, itemsi
     Args:
         config: of the model.
         n_tokens: of the longest text.
-        max_elements: the numbers that a request may capture.
+        max_elements: the numbers that an answer may send.
+        max_held: the numbers that a pass may hold: more weights or logits are refused.
         itemsize: bytes of a number of the weights.
     """
-    layer = 12 * config.n_heads * n_tokens**2
+    layer = 12 * min(config.n_heads * n_tokens**2, max_held)
     layer += itemsize * n_tokens * (4 * config.d_model + 3 * config.d_ff)
-    logits = (4 + itemsize) * n_tokens * config.vocab_size
+    logits = (4 + itemsize) * min(n_tokens * config.vocab_size, max_held)
     return 4 * max_elements + max(layer, logits)
 
 

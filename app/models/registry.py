@@ -438,7 +438,8 @@ def registry_of(settings: Settings) -> Registry:
 
     def pass_bytes(description: Description) -> int:
         n_tokens = min(description.config.max_tokens, settings.max_characters)
-        return pass_bytes_of(description.config, n_tokens, settings.max_cells, precision.itemsize)
+        limits = settings.max_cells, settings.max_held
+        return pass_bytes_of(description.config, n_tokens, *limits, precision.itemsize)
 
     registry = Registry(
         parents,

@@ -72,7 +72,7 @@ class ProblemAnswer(BaseModel):
                     "type": "urn:headlight:problem:too-many-characters",
                     "title": "Too many characters",
                     "status": 422,
-                    "detail": "4,001 characters are more than the 4,000 that are allowed; "
+                    "detail": "8,001 characters are more than the 8,000 that are allowed; "
                     "send a shorter text",
                     "limit": 4000,
                     "actual": 4001,

@@ -4,15 +4,16 @@
 counted, grouped by length and read, each group in one pass.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
 
 from headlight.analyses.analysis import Result
-from headlight.analyses.predictions import PredictionsRequest
 from headlight.model.attention.observer import OnMap
 from headlight.model.cancellation import check
 from headlight.model.interventions.intervene import site_edits
+from headlight.model.reductions import Reduction
 from headlight.model.served import Served
 from headlight.model.trace import Trace
 from headlight.model.tracing import (
@@ -26,7 +27,7 @@ from headlight.model.tracing import (
     tokenize,
     with_translations,
 )
-from headlight.problems import too_many_elements
+from headlight.problems import too_many_elements, too_many_held
 from headlight.serialization.trace import Answer
 from headlight.tracing.edits import FindTrace, require_finite, with_sources
 from headlight.tracing.jobs import (
@@ -35,14 +36,17 @@ from headlight.tracing.jobs import (
     reading,
     way_to_read_more,
 )
-from headlight.tracing.results import analyse, choices_of, n_predictions
+from headlight.tracing.results import (
+    Parts,
+    analyse,
+    choices_of,
+    n_predictions,
+    reduction_of,
+)
 
 Solved = tuple[int, Answer | Exception]
 
 _WHOLE = (".scores", ".weights")
-_HELD_SHARE = 16
-"""The numbers that a pass with maps or rows may hold, for each one that it may return: the
-residual stream of a book, of which a prediction of each layer is read."""
 
 
 def solve(
@@ -52,17 +56,19 @@ def solve(
     find_trace: FindTrace = lambda _: None,
     on_progress: Callable[[float], object] | None = None,
     *,
+    max_held: int = sys.maxsize,
     on_map: OnMap | None = None,
     is_total: bool = False,
 ) -> Iterator[Solved]:
     """Yield the index of each job once, with its answer or the reason that there is none.
 
     A failure of one job hits no other. The jobs have equal `batch_key`s. `max_elements` are
-    the most numbers that one answer, or one pass, may hold, or all answers together if `is_total`.
+    the most numbers that one answer may send, or all answers together if `is_total`; `max_held`
+    those that one pass may hold.
     `find_trace` finds a kept trace by its id; `on_progress` is called with the share of a pass with
     maps or rows that is done, and `on_map` with its maps so far.
     """
-    batch = _Batch(checkpoint, jobs, max_elements, is_total=is_total)
+    batch = _Batch(checkpoint, jobs, max_elements, max_held, is_total=is_total)
     if jobs[0].takes_values:
         try:
             batch.take_values(find_trace)
@@ -72,29 +78,32 @@ def solve(
     yield from batch.tokenize()
     yield from batch.translate()
     lengths = [model_input.n_tokens for model_input in batch.inputs.values()]
-    indices, sizes = list(batch.inputs), list(batch.sizes.values())
-    for group in group_by_length(lengths, sizes, max_elements):
+    indices, sizes = list(batch.inputs), [batch.held[index] for index in batch.inputs]
+    for group in group_by_length(lengths, sizes, max_held):
         yield from batch.run([indices[member] for member in group], on_progress, on_map)
 
 
 class _Batch:
-    """The inputs of the jobs that have not failed, and the elements each captures, by index."""
+    """The inputs of the jobs that have not failed, and the numbers of each, by index."""
 
     def __init__(
         self,
         checkpoint: Served,
         jobs: Sequence[TraceJob],
         max_elements: int,
+        max_held: int,
         *,
         is_total: bool,
     ) -> None:
         self.checkpoint = checkpoint
         self.jobs = jobs
         self.max_elements = max_elements
+        self.max_held = max_held
         self.is_total = is_total
         self.spec = jobs[0].spec
         self.inputs: dict[int, ModelInput] = {}
-        self.sizes: dict[int, int] = {}
+        self.sent: dict[int, int] = {}
+        self.held: dict[int, int] = {}
 
     def take_values(self, find_trace: FindTrace) -> None:
         """Take the values of edits from other traces; jobs of one spec have the same edits."""
@@ -103,7 +112,7 @@ class _Batch:
                 self.spec,
                 self.jobs[0].request.edits or (),
                 self.checkpoint,
-                max_elements=self.max_elements,
+                max_elements=self.max_held,
                 find_trace=find_trace,
             )
 
@@ -131,7 +140,7 @@ class _Batch:
                 )
                 if not is_cut:
                     self._check_edits(model_input)
-                self.sizes[index] = self._count(index, shortest)
+                self._count(index, shortest)
                 self.inputs[index] = model_input
             except Exception as failure:
                 yield index, failure
@@ -144,10 +153,10 @@ class _Batch:
                 continue
             try:
                 self._check_edits(whole)
-                self.sizes[index] = self._count(index, whole)
+                self._count(index, whole)
                 self.inputs[index] = whole
             except Exception as failure:
-                del self.inputs[index], self.sizes[index]
+                del self.inputs[index]
                 yield index, failure
 
     def run(
@@ -158,11 +167,14 @@ class _Batch:
     ) -> Iterator[Solved]:
         """Read some inputs in one pass and yield their answers."""
         inputs = [self.inputs[index] for index in indices]
+        reduction, parts = None, None
+        if len(indices) == 1:
+            reduction, parts = self._reduction(self.jobs[indices[0]])
         with model_errors_as_problems():
-            traces = run_batch(self.checkpoint, self.spec, inputs, on_progress, on_map)
+            traces = run_batch(self.checkpoint, self.spec, inputs, on_progress, on_map, reduction)
         for index, trace in zip(indices, traces, strict=True):
             try:
-                answer: Answer | Exception = self._answer(self.jobs[index], trace)
+                answer: Answer | Exception = self._answer(index, trace, parts)
             except Exception as failure:
                 answer = failure
             yield index, answer
@@ -171,49 +183,55 @@ class _Batch:
         with model_errors_as_problems():
             require_fitting_edits(self.checkpoint.description, self.spec, model_input)
 
-    def _count(self, index: int, model_input: ModelInput) -> int:
-        """Return the numbers that a job captures.
+    def _count(self, index: int, model_input: ModelInput) -> None:
+        """Count the numbers that a job sends, and those that its pass holds.
 
         Raises:
-            Problem: 422, more than the limit.
+            Problem: 422, more than a limit.
         """
-        job = self.jobs[index]
-        description = self.checkpoint.description
-        spec = replace(job.spec, sites=job.sites) if job.spec.is_observed else job.spec
-        actual = count_elements(description, spec, model_input, job.derived)
-        if job.spec.is_observed:
-            self._check_memory(job, model_input)
-        if PredictionsRequest in job.request.options:
-            actual += n_predictions(job.request, description, model_input)
-        others = sum(size for each, size in self.sizes.items() if each != index)
-        total = actual + others if self.is_total else actual
+        job, description = self.jobs[index], self.checkpoint.description
+        spec = replace(job.spec, sites=job.sites)
+        sent = count_elements(description, spec, model_input, job.derived)
+        sent += n_predictions(job.request, description, model_input)
+        self._require_few_sent(index, sent)
+        self.held[index] = count_elements(description, job.spec, model_input)
+        if (held := self._held(job, model_input)) > self.max_held:
+            raise too_many_held(limit=self.max_held, actual=held)
+
+    def _require_few_sent(self, index: int, sent: int) -> None:
+        """Raise a problem if an answer, or all together, would send too many numbers."""
+        self.sent[index] = sent
+        total = sum(self.sent.values()) if self.is_total else sent
         if total > self.max_elements:
+            del self.sent[index]
             way_out = "ask for fewer sites, layers, heads or analyses, or send a shorter text"
             raise too_many_elements(limit=self.max_elements, actual=total, way_out=way_out)
-        return actual
 
-    def _check_memory(self, job: TraceJob, model_input: ModelInput) -> None:
-        """Check how many numbers a pass of a long text holds in memory without returning them.
+    def _reduction(self, job: TraceJob) -> tuple[Reduction, dict[str, Parts]]:
+        return reduction_of(job.request, job.sites, self.checkpoint)
 
-        Raises:
-            Problem: 422, an analysis or an edit needs too many.
-        """
+    def _held(self, job: TraceJob, model_input: ModelInput) -> int:
+        """Return the most numbers that a pass over one text holds at one time."""
         description = self.checkpoint.description
-        held = count_elements(description, job.spec, model_input)
-        edited = site_edits(description.config, self.spec.interventions, description.paths)
-        for site in {site for site, _ in edited if site.endswith(_WHOLE)}:
-            held += count_elements(description, PassSpec((site,)), model_input)
-        if not description.is_streamed:
-            held += max(
-                count_elements(description, PassSpec((f"{path}.weights",)), model_input)
-                for path in description.observed
-            )
-        limit = _HELD_SHARE * self.max_elements
-        if held > limit:
-            way_out = "leave out analyses and edits that need whole matrices, or fewer layers"
-            raise too_many_elements(limit=limit, actual=held, way_out=way_out)
 
-    def _answer(self, job: TraceJob, trace: Trace) -> Answer:
+        def count(sites: Iterable[str]) -> int:
+            return count_elements(description, replace(job.spec, sites=tuple(sites)), model_input)
+
+        reduction, _ = self._reduction(job)
+        in_parts = {site for part in reduction.parts for site in part.sites} - {*reduction.kept}
+        held = count(site for site in job.spec.sites if site not in in_parts)
+        held += max((count(in_parts & {*part.sites}) for part in reduction.parts), default=0)
+        edited = site_edits(description.config, self.spec.interventions, description.paths)
+        whole = {site for site, _ in edited if site.endswith(_WHOLE)}
+        held += count_elements(description, PassSpec(tuple(whole)), model_input)
+        if not description.is_streamed:
+            weights = (PassSpec((f"{path}.weights",)) for path in description.observed)
+            each = (count_elements(description, spec, model_input) for spec in weights)
+            held += max(each, default=0)
+        return held
+
+    def _answer(self, index: int, trace: Trace, parts: Mapping[str, Parts] | None) -> Answer:
+        job = self.jobs[index]
         if not all(each.is_bounded for each in self.spec.interventions):
             require_finite(trace)
         began = perf_counter()
@@ -222,8 +240,10 @@ class _Batch:
         with self.checkpoint.with_weights_of(self.spec.interventions):
             for name in job.request.wanted_analyses:
                 check()
-                analyses[name] = analyse(name, trace, self.checkpoint, choices)
+                analyses[name] = analyse(name, trace, self.checkpoint, choices, parts)
         timings = {**trace.timings, "analyses": 1e3 * (perf_counter() - began)}
         tensors = {site: trace.tensors[site] for site in job.sites}
         sent = replace(trace, tensors=tensors, timings=timings)
-        return Answer(id=job.id, trace=sent, analyses=analyses)
+        answer = Answer(id=job.id, trace=sent, analyses=analyses)
+        self._require_few_sent(index, sum(array.data.size for _, array in answer.arrays()))
+        return answer

@@ -233,7 +233,10 @@ def check_text(text: str, limit: int, name: str = "text", longer: str = "") -> N
     """
     if len(text) > limit:
         way_out = f"send a shorter {name}{longer}"
-        raise over_limit("characters", limit=limit, actual=len(text), way_out=way_out)
+        setting = "HEADLIGHT_MAX_CHARACTERS"
+        raise over_limit(
+            "characters", limit=limit, actual=len(text), way_out=way_out, setting=setting
+        )
     if not text.strip():
         raise Problem(422, "empty-text", f"the {name} is empty; send at least one word")
     require_readable(text, name)

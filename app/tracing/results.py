@@ -1,8 +1,11 @@
 """The analyses of a request: whether a model has them, the sites that they read, their results."""
 
 import fnmatch
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
+from itertools import groupby
+from typing import Any
 
 from headlight.analyses.analysis import Choices, Result
 from headlight.analyses.predictions import PredictionsRequest
@@ -17,6 +20,7 @@ from headlight.analyses.registry import (
 from headlight.model.analysis.edited_passes import TooManyPasses
 from headlight.model.description import Description
 from headlight.model.interventions.intervention import Intervention
+from headlight.model.reductions import Part, Reduction
 from headlight.model.served import Served
 from headlight.model.sites import layer_of
 from headlight.model.trace import Trace
@@ -71,6 +75,49 @@ def _reason_of(glob: str, description: Description) -> str:
     end = glob.rpartition("*")[2].strip(".")
     reasons = [why for site, why in description.omitted.items() if end and site.endswith(end)]
     return f" ({reasons[0]})" if reasons else ""
+
+
+@dataclass
+class Parts:
+    """The arrays of one analysis by layer, as the pass computed them, or why there are none."""
+
+    by_layer: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    error: ValueError | None = None
+
+
+def reduction_of(
+    request: TraceRequest, sent: Sequence[str], checkpoint: Served
+) -> tuple[Reduction, dict[str, Parts]]:
+    """Return the reduction of a pass over one text, and what it will compute by analysis.
+
+    `sent` are the sites that are sent. With edits nothing is reduced.
+    """
+
+    def sites(names: Sequence[str]) -> list[str]:
+        is_long = request.is_observed
+        return sites_of(names, checkpoint.description, request.layers, is_long=is_long)
+
+    def compute(trace: Trace, *, name: str, layer: str) -> None:
+        try:
+            computed[name].by_layer[layer] = ANALYSES[name].part(trace, checkpoint, layer)
+        except ValueError as error:
+            computed[name].error = error
+
+    wanted = request.wanted_analyses
+    computed = {
+        name: Parts() for name in wanted if ANALYSES[name].is_in_parts and not request.edits
+    }
+    parts = [
+        Part(tuple(of_layer), partial(compute, name=name, layer=layer))
+        for name in computed
+        for layer, of_layer in groupby(sorted(sites([name]), key=_layer_path), _layer_path)
+    ]
+    kept = {*sent, *sites([name for name in wanted if name not in computed])}
+    return Reduction(parts, kept), computed
+
+
+def _layer_path(site: str) -> str:
+    return ".".join(site.split(".")[:3])
 
 
 def derived_arrays(names: Sequence[str], sites: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
@@ -140,13 +187,25 @@ def n_predictions(request: TraceRequest, description: Description, model_input: 
     return n_rows * model_input.axis_lengths("logits")["query"] * each
 
 
-def analyse(name: str, trace: Trace, checkpoint: Served, choices: Choices | None = None) -> Result:
+def analyse(
+    name: str,
+    trace: Trace,
+    checkpoint: Served,
+    choices: Choices | None = None,
+    parts: Mapping[str, Parts] | None = None,
+) -> Result:
     """Return an analysis of a trace that holds its sites, with the choices of its request.
+
+    `parts` are those that the pass computed already.
 
     Raises:
         Problem: 422, this text has nothing for it to work on, or needs too many passes.
     """
     try:
+        if computed := (parts or {}).get(name):
+            if computed.error:
+                raise computed.error
+            return ANALYSES[name].join(computed.by_layer)
         return ANALYSES[name].compute(trace, checkpoint, choices or Choices())
     except TooManyPasses as error:
         raise over_limit(

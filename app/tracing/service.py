@@ -160,10 +160,16 @@ class TraceService:
             await self._shared.keep(job.id, content.encode())
 
     def _solve_long(self, job: TraceJob, progress: PassProgress) -> Answer:
-        checkpoint, limit = self.registry.checkpoint(job.model), self.settings.max_cells
+        checkpoint = self.registry.checkpoint(job.model)
         progress.note(0.0)
         ((_, answer),) = solve(
-            checkpoint, [job], limit, self.cache.get, progress.note, on_map=progress.look
+            checkpoint,
+            [job],
+            self.settings.max_cells,
+            self.cache.get,
+            progress.note,
+            max_held=self.settings.max_held,
+            on_map=progress.look,
         )
         if isinstance(answer, Exception):
             raise answer
@@ -198,9 +204,11 @@ class TraceService:
         answers = {job.id: kept for job in jobs if (kept := self.cache.get(job.id))}
         left = list({job.id: job for job in jobs if job.id not in answers}.values())
         parts = [left] if jobs[0].is_batched else [[job] for job in left]
-        limit = self.settings.max_cells
+        limit, held = self.settings.max_cells, self.settings.max_held
         for part in filter(None, parts):
-            for index, answer in solve(checkpoint, part, limit, self.cache.get, is_total=True):
+            for index, answer in solve(
+                checkpoint, part, limit, self.cache.get, max_held=held, is_total=True
+            ):
                 with _naming(part[index].request, jobs.index(part[index])):
                     if isinstance(answer, Exception):
                         raise answer
@@ -262,7 +270,8 @@ class TraceService:
         """Compute, keep and encode a batch, on the worker thread."""
         checkpoint = self.registry.checkpoint(wanted[0].job.model)
         jobs = [each.job for each in wanted]
-        for index, answer in solve(checkpoint, jobs, self.settings.max_cells, self.cache.get):
+        limit, held = self.settings.max_cells, self.settings.max_held
+        for index, answer in solve(checkpoint, jobs, limit, self.cache.get, max_held=held):
             if isinstance(answer, Exception):
                 yield index, answer
                 continue
@@ -398,7 +407,8 @@ def trace_now(
         registry.checkpoint(request.model)  # its sites may be known only then
     job = job_of(request, registry, settings)
     checkpoint = registry.checkpoint(job.model)
-    ((_, answer),) = solve(checkpoint, [job], settings.max_cells, lambda _: None, on_progress)
+    limit, held = settings.max_cells, settings.max_held
+    ((_, answer),) = solve(checkpoint, [job], limit, lambda _: None, on_progress, max_held=held)
     if isinstance(answer, Exception):
         raise answer
     return replace(answer, trace=replace(answer.trace, kept={}))

@@ -15,7 +15,12 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 
 from headlight.model.analysis.layers import layers_of, require_all_layers
-from headlight.model.analysis.next_token import axes_of, following_ids, predictions
+from headlight.model.analysis.next_token import (
+    axes_of,
+    following_ids,
+    predictions_of_parts,
+    row_parts,
+)
 from headlight.model.trace import NamedArray, Trace
 
 PART = "residual.after"
@@ -100,13 +105,4 @@ def _predictions(
     following: Sequence[int] | None = None,
 ) -> dict[str, NDArray[np.generic]]:
     """Return the likeliest and the chosen tokens of one stream, a part of it at a time."""
-    parts = (stream[start : start + CHUNK_ROWS] for start in range(0, len(stream), CHUNK_ROWS))
-    by_name: dict[str, list[NDArray[np.generic]]] = {}
-    for number, logits in enumerate(exits(stack, parts)):
-        rest = None if following is None else following[number * CHUNK_ROWS :]
-        for name, array in predictions(logits, top, tokens, rest).items():
-            by_name.setdefault(name, []).append(array)
-    return {
-        name: arrays[0] if name == "chosen_ids" else np.concatenate(arrays)
-        for name, arrays in by_name.items()
-    }
+    return predictions_of_parts(exits(stack, row_parts(stream, CHUNK_ROWS)), top, tokens, following)

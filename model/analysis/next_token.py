@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 from headlight.model.distributions import log_sum_exp, top_k
 from headlight.model.generation.sampling import Sampling, next_token_distribution
 from headlight.model.trace import NamedArray, Trace
+
+CHUNK_ROWS = 32
+"""The queries whose logits are copied at one time."""
 
 
 def next_token(
@@ -46,10 +49,38 @@ def next_token(
         ValueError: top is less than 1, or there is no such token.
     """
     logits = trace.tensors["logits"].data
-    arrays = predictions(logits, top, tokens, following_ids(trace) if following else None)
+    parts = row_parts(logits, CHUNK_ROWS)
+    arrays = predictions_of_parts(parts, top, tokens, following_ids(trace) if following else None)
     if sampling is not None:
         arrays["sampled"] = _of_being_sampled(logits, arrays["ids"], sampling)
     return {name: NamedArray(axes_of(name, array), array) for name, array in arrays.items()}
+
+
+def row_parts(
+    rows: Float[np.ndarray, "query width"], n_rows: int
+) -> Iterator[Float[np.ndarray, "some width"]]:
+    """Yield the rows, at most that many at a time."""
+    return (rows[start : start + n_rows] for start in range(0, len(rows), n_rows))
+
+
+def predictions_of_parts(
+    parts: Iterable[Float[np.ndarray, "some vocab"]],
+    top: int,
+    tokens: Sequence[int],
+    following: Sequence[int] | None,
+) -> dict[str, NDArray[Any]]:
+    """As `predictions`, of logits that come in parts, so that none is copied whole."""
+    by_name: dict[str, list[NDArray[Any]]] = {}
+    n_read = 0
+    for logits in parts:
+        rest = None if following is None else following[n_read:]
+        n_read += len(logits)
+        for name, array in predictions(logits, top, tokens, rest).items():
+            by_name.setdefault(name, []).append(array)
+    return {
+        name: arrays[0] if name == "chosen_ids" else np.concatenate(arrays)
+        for name, arrays in by_name.items()
+    }
 
 
 def predictions(

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
-from headlight.model.analysis.layers import float_array, layers_of, require_all_layers
+from headlight.model.analysis.layers import STACKS, float_array, layers_of, require_all_layers
 from headlight.model.config import require_known
 from headlight.model.trace import NamedArray, Trace
 
@@ -72,23 +73,32 @@ def residual_stream(
         KeyError: the trace holds no residual stream, or lacks one of its places or updates.
         ValueError: a layer below another is missing, or a name is unknown.
     """
-    require_known("norm", norm, tuple(_STATISTICS))
-    require_known("norm_place", norm_place, ("pre", "both", "post", "output"))
-    arrays: dict[str, NamedArray] = {}
+    parts: dict[str, Named] = {}
     for stack, layers in layers_of(trace, "residual.before").items():
         require_all_layers(layers, stack, "residual.before")
-        by_layer = [_layer(trace, f"{stack}.layers.{layer}", norm, norm_place) for layer in layers]
-        for name in by_layer[0]:
-            rows = np.stack([each[name] for each in by_layer])
-            arrays[f"{stack}.{name}"] = float_array(rows, "layer", "query")
-        if norm_place != "post":
-            last = _vectors(trace, f"{stack}.layers.{max(layers)}.residual.after")
-            for statistic, row in _STATISTICS[norm](last).items():
-                arrays[f"{stack}.{statistic}.norm"] = float_array(row, "query")
+        paths = [f"{stack}.layers.{layer}" for layer in layers]
+        parts |= {path: layer_norms(trace, path, norm, norm_place) for path in paths}
+    return joined(parts)
+
+
+def joined(parts: Mapping[str, Mapping[str, Any]]) -> dict[str, NamedArray]:
+    """Return the result of `residual_stream` from `layer_norms` of each layer by its path."""
+    arrays: dict[str, NamedArray] = {}
+    for stack in STACKS:
+        by_layer = [part for path, part in parts.items() if path.startswith(f"{stack}.")]
+        for name in by_layer[0] if by_layer else ():
+            if name.endswith(".norm"):  # of the final norm, which reads the last stream
+                arrays[f"{stack}.{name}"] = float_array(by_layer[-1][name], "query")
+            else:
+                rows = np.stack([each[name] for each in by_layer])
+                arrays[f"{stack}.{name}"] = float_array(rows, "layer", "query")
     return arrays
 
 
-def _layer(trace: Trace, path: str, norm: str, norm_place: str) -> Named:
+def layer_norms(trace: Trace, path: str, norm: str, norm_place: str) -> Named:
+    """Return what `residual_stream` tells of the layer at a path, (query) each."""
+    require_known("norm", norm, tuple(_STATISTICS))
+    require_known("norm_place", norm_place, ("pre", "both", "post", "output"))
     arrays: Named = {}
     for place in PLACES:
         if place != "between" or f"{path}.residual.{place}" in trace.tensors:
@@ -102,6 +112,9 @@ def _layer(trace: Trace, path: str, norm: str, norm_place: str) -> Named:
         entering = write.stream + write.written if norm_place == "post" else write.stream
         for statistic, row in _STATISTICS[norm](entering).items():
             arrays[f"{statistic}.{write.norm}"] = row
+    if norm_place != "post":
+        last = _vectors(trace, f"{path}.residual.after")
+        arrays |= {f"{name}.norm": row for name, row in _STATISTICS[norm](last).items()}
     return arrays
 
 

@@ -168,6 +168,7 @@ PROBES = {
     "requests_per_minute": requests_per_minute,
     "max_characters": lambda servers: servers.trace({}, max_characters=6),
     "max_cells": lambda servers: servers.trace({}, max_cells=10),
+    "max_held": lambda servers: servers.trace({}, max_held=10),
     "max_body_bytes": lambda servers: servers.trace({"text": "a" * 5_000_000}),
     "max_header_bytes": lambda servers: servers.client.get("/", headers={"x-long": "a" * 40_000}),
     "max_new_tokens": lambda servers: servers.generate({"n_tokens": 3}, max_new_tokens=2),

@@ -337,7 +337,7 @@ def problems(server):
             server.post(TRACE, json={"text": "a"}, headers={"accept": "text/html"}),
             server.post(tokenize, content=b" " * 5_000_000, headers=said),
             server.post(tokenize, content="{}", headers={"content-type": "text/plain"}),
-            server.post(TRACE, json={"text": "a" * 4001}),
+            server.post(TRACE, json={"text": "a" * 8001}),
             strict.get("/api/v1/limits"),
             server.post("/api/v1/generate", json=GENERATE),
         ]

@@ -18,6 +18,7 @@ import {
 import { readIn } from '../state/conversation.js';
 import { bodyOf, createRequestCache } from './answers.js';
 import * as server from './answers.js';
+import { joined, layerAsk, layerFirst, withAllLayers } from '../trace/layered.js';
 
 /**
  * @import { Ask, Trace } from '../trace/trace.js'
@@ -59,6 +60,8 @@ export class Reader {
   #isCardWanted = false;
   /** @type {Record<string, Ask>} */
   #lastBodies = {};
+  /** The layer whose weights are awaited. @type {Ask|null} */
+  #layer = null;
   #answers;
 
   /**
@@ -74,7 +77,10 @@ export class Reader {
     this.#answers = createRequestCache({
       fetch: (body, signal) =>
         this.#by.from.fetchAnswer(this.catalogue, body, signal, this.#by.told.onProgress),
-      onArrival: this.#by.told.onAnswer,
+      onArrival: () => {
+        this.#joinLayer();
+        this.#by.told.onAnswer();
+      },
     });
   }
 
@@ -160,6 +166,7 @@ export class Reader {
     const answer = await this.#fetchWhole(asked, this.card, signal);
     if (signal.aborted) return;
     this.#answers.retry();
+    this.#layer = null;
     this.trace = { ...answer, asked };
     this.#isBehind = false;
     this.#tellReading(false);
@@ -176,13 +183,12 @@ export class Reader {
    * @returns {Promise<Trace>}
    */
   async #fetchWhole(asked, of, signal) {
+    const whole = { ...asked, ...this.#by.asks.whole(of) };
     try {
-      return await this.#by.from.fetchAnswer(
-        this.catalogue,
-        { ...asked, ...this.#by.asks.whole(of) },
-        signal,
-      );
+      return await this.#by.from.fetchAnswer(this.catalogue, whole, signal);
     } catch (error) {
+      const trace = await this.#fetchLayered(whole, of, asProblem(error), signal);
+      if (trace) return trace;
       if (!isForOverview(asProblem(error), of) || signal.aborted) throw error;
       if (asked.text !== undefined && asked.text === this.#fileText) this.#by.store.openLong();
       if (this.#by.store.state.view !== LONG_VIEW) throw error;
@@ -194,6 +200,43 @@ export class Reader {
         this.#by.told.onProgress,
       );
     }
+  }
+
+  /**
+   * Return the trace of a text whose weights are too many for one answer, with those of one layer;
+   * null: that is too much, too, or the overview is open.
+   * @param {Ask} whole
+   * @param {Card} of
+   * @param {Problem} problem
+   * @param {AbortSignal} signal
+   * @returns {Promise<Trace|null>}
+   */
+  async #fetchLayered(whole, of, { type }, signal) {
+    const { view, layer } = this.#by.store.state;
+    const ask = layerFirst(whole, of, layer);
+    if (!type?.endsWith(':too-many-cells') || !ask || view === LONG_VIEW) return null;
+    try {
+      const trace = await this.#by.from.fetchAnswer(this.catalogue, ask, signal);
+      return withAllLayers(trace, of);
+    } catch (error) {
+      if (!asProblem(error).type?.endsWith(':too-many-cells')) throw error;
+      return null;
+    }
+  }
+
+  /** Request the weights of a layer, which join the trace when they arrive. @param {number} layer @returns {server.Answer} */
+  wantLayer(layer) {
+    const trace = /** @type {Trace & {card: Card}} */ (this.trace);
+    this.#layer = bodyOf(layerAsk(trace.card, layer), trace);
+    this.#want({});
+    return this.#answers.find(this.#layer);
+  }
+
+  #joinLayer() {
+    const answer = this.#layer && this.#answers.find(this.#layer).trace;
+    if (!answer || !this.trace) return;
+    this.#layer = null;
+    this.trace = joined(this.trace, answer);
   }
 
   /** Drop the trace and all pending requests. */
@@ -251,8 +294,13 @@ export class Reader {
    */
   #want(bodies) {
     this.#lastBodies = bodies;
-    const { ofPage: _, ...wanted } = this.#answers.want({
+    const {
+      ofPage: _,
+      ofLayer: __,
+      ...wanted
+    } = this.#answers.want({
       ...bodies,
+      ...(this.#layer && { ofLayer: this.#layer }),
       ...(this.card && this.#isCardWanted && { ofPage: { card: this.card.id } }),
     });
     return wanted;

@@ -4,7 +4,7 @@
  */
 
 import { percent } from '../words/numbers.js';
-import { strongestHeads, tokensOf, weightsAt } from '../trace/attention.js';
+import { strongestHeads, tokensOf, heldWeightsAt } from '../trace/attention.js';
 import { highestIn, matrixAt, rowOf } from '../trace/trace.js';
 import { isMask } from '../trace/words.js';
 import { isWord, wordNames } from '../trace/word_names.js';
@@ -63,7 +63,8 @@ export function headToOpen(
   if (link) return link;
   if (pattern && mask < 0) return inHead(trace, place, pattern.layer, pattern.head);
   const common = labelled(COMMON);
-  return inHead(trace, place, common?.layer ?? layer ?? 0, common?.head ?? head ?? 0);
+  const first = heldWeightsAt(place, trace)[0]?.layer ?? 0;
+  return inHead(trace, place, common?.layer ?? layer ?? first, common?.head ?? head ?? 0);
 }
 
 /**
@@ -113,7 +114,7 @@ function strongestLink(trace, place, chosen) {
   let most = 0;
   const [names, others] = [rows, columns].map((tokens) => wordNames(tokens));
   const worths = columns.map((_, index) => worthOf(columns, index));
-  for (const { layer, site } of weightsAt(place, trace)) {
+  for (const { layer, site } of heldWeightsAt(place, trace)) {
     if ((chosen.layer ?? layer) !== layer) continue;
     const { shape } = trace.tensors[site];
     for (let head = 0; head < shape[0]; head += 1) {
@@ -178,7 +179,7 @@ function lastWord(tokens) {
 
 /** Return the weights of a head; null: there are none. @param {Trace} trace @param {Place} place @param {number} layer @param {number} head */
 export function matrixOf(trace, place, layer, head) {
-  const site = weightsAt(place, trace).find((row) => row.layer === layer)?.site;
+  const site = heldWeightsAt(place, trace).find((row) => row.layer === layer)?.site;
   if (!site || head >= trace.tensors[site].shape[0]) return null;
   return matrixAt(trace.tensors[site], head);
 }

@@ -11,6 +11,7 @@ import {
   predictingSide,
   tokensOf,
 } from '../trace/attention.js';
+import { isHeld } from '../trace/layered.js';
 import { highestIn, isCausal, matrixAt, rowOf } from '../trace/trace.js';
 import { isMask } from '../trace/words.js';
 
@@ -75,7 +76,8 @@ export function predictionAsks(trace, state, { position, row }) {
   const edits = collectEdits(trace, state, row);
   const { token, against = null } = state;
   const analyses = trace.card?.analyses ?? [];
-  const hasReasons = analyses.includes('reasons');
+  // Each reason is a pass, and of a text that is read layer by layer one takes seconds.
+  const hasReasons = analyses.includes('reasons') && !trace.isLayered;
   const reasons = reasonsIn(state);
   const isKnown = reasons?.position === position;
   const isReady = !hasReasons || isKnown || Boolean(state.answers?.next_why?.problem);
@@ -247,7 +249,8 @@ export function chooseCell(trace, state, query) {
   if (!place || layer === null || head === null) return null;
   const site = `${place.stack}.layers.${layer}.${place.ending}.weights`;
   const weights = trace.tensors[site];
-  const isInside = weights && query >= 0 && query < weights.shape[1] && head < weights.shape[0];
+  const isInside =
+    isHeld(weights) && query >= 0 && query < weights.shape[1] && head < weights.shape[0];
   if (!isInside) return null;
   const row = rowOf(matrixAt(weights, head), query);
   const key = state.key !== null && state.key < row.length ? state.key : highestIn(row);

@@ -7,6 +7,7 @@
 import { guessInWords, inQuotes } from '../words/tokens.js';
 import { findPlaces, isFilling, looksUpWritten } from '../trace/attention.js';
 import { nameToken, nameWord, readSide } from '../trace/word_names.js';
+import { isHeld } from '../trace/layered.js';
 import { highestIn, matrixAt, rowOf } from '../trace/trace.js';
 import { capitalised } from '../words/lists.js';
 import { chance, percent } from '../words/numbers.js';
@@ -91,7 +92,7 @@ function placeOf(trace, where) {
  */
 function rowAt(trace, { stack, ending }, { layer, head }, query) {
   const weights = trace.tensors[`${stack}.layers.${layer}.${ending}.weights`];
-  if (!weights || head === null || head >= weights.shape[0] || query >= weights.shape[1])
+  if (!isHeld(weights) || head === null || head >= weights.shape[0] || query >= weights.shape[1])
     return null;
   return rowOf(matrixAt(weights, head), query);
 }

@@ -7,6 +7,7 @@
 
 import { counted, capitalised } from '../words/lists.js';
 import { share } from '../words/numbers.js';
+import { isHeld } from './layered.js';
 import { layersWith } from './trace.js';
 
 /** @import { NamedArray, Token, Trace } from './trace.js' */
@@ -100,6 +101,16 @@ export function headInWords(trace, place, layer, head) {
  */
 export function weightsAt(place, { tensors }) {
   return place ? layersWith(tensors, `${place.ending}.weights`, place.stack) : [];
+}
+
+/** As `weightsAt`, of the layers whose numbers are here. @param {Place|null} place @param {Trace} trace */
+export function heldWeightsAt(place, trace) {
+  return weightsAt(place, trace).filter(({ site }) => isHeld(trace.tensors[site]));
+}
+
+/** Return true unless the weights of a layer have to be asked for. @param {Trace} trace @param {Place} place @param {number|null} layer */
+export function holdsLayer(trace, place, layer) {
+  return !trace.isLayered || heldWeightsAt(place, trace).some((held) => held.layer === layer);
 }
 
 /**

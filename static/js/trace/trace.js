@@ -39,6 +39,7 @@ import { splitCharacters } from '../words/tokens.js';
  * @property {Record<string, number>} timings milliseconds
  * @property {Card} [card] of the model that made it
  * @property {number} [resolution] the greatest number of bins a side of its maps, if it has only maps
+ * @property {boolean} [isLayered] it holds the weights of the layers that were looked at
  * @property {string[]} [tiles] paths of the attentions of which the server computes tiles
  * @property {Record<string, string>} [tile] the query of the one tile that a saved page holds
  * @property {Pick<Ask, "model"|"text"|"messages"|"read_special_tokens"|"target">} [asked] what it was asked for with

@@ -4,7 +4,7 @@
  */
 
 import { messageOf } from '../api/calls.js';
-import { choosePlace, tokensOf, weightsAt } from '../trace/attention.js';
+import { choosePlace, tokensOf, heldWeightsAt } from '../trace/attention.js';
 import { isCausal, matrixAt, range } from '../trace/trace.js';
 import { positionLabels } from '../words/tokens.js';
 import {
@@ -154,7 +154,7 @@ function redrawn({ figure, redraw }, width) {
 function headsOf(trace) {
   const place = choosePlace({ where: '' }, trace);
   /** @type {HeadMap[]} */
-  const maps = weightsAt(place, trace).flatMap(({ layer, site }) => {
+  const maps = heldWeightsAt(place, trace).flatMap(({ layer, site }) => {
     const weights = trace.tensors[site];
     return range(weights.shape[0]).map((head) => ({
       layer,

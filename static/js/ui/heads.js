@@ -13,7 +13,7 @@ import {
   choosePlace,
   profileInWords,
   describeRole,
-  weightsAt,
+  heldWeightsAt,
 } from '../trace/attention.js';
 import { share } from '../words/numbers.js';
 import { isCausal } from '../trace/trace.js';
@@ -360,7 +360,7 @@ const keyOf = ({ layer, head }) => `${layer} ${head}`;
 function picturesOf(trace, place) {
   /** @type {Pictures} */
   const pictures = new Map();
-  for (const { layer, site } of weightsAt(place, trace)) {
+  for (const { layer, site } of heldWeightsAt(place, trace)) {
     const {
       shape: [nHeads, rows, columns],
       data,

@@ -10,7 +10,7 @@ import {
   strongestHeads,
   tokensOf,
   labelledHeads,
-  weightsAt,
+  heldWeightsAt,
 } from '../trace/attention.js';
 import { capitalised } from '../words/lists.js';
 import { share } from '../words/numbers.js';
@@ -299,7 +299,7 @@ export function helpOf({ help, queries }) {
  * @returns {{layer: number, head: number, weight: number}[]} the highest weight first; empty if the key is masked
  */
 export function rankedByPair(trace, place, query, key) {
-  return weightsAt(place, trace)
+  return heldWeightsAt(place, trace)
     .flatMap(({ layer, site }) => {
       if (isCausal(site) && key > query) return [];
       const { shape, data, scale } = trace.tensors[site];

@@ -2,7 +2,7 @@
  * The maps of the heads of the opened layer, small, next to the drawing; a press opens one.
  */
 
-import { choosePlace, weightsAt } from '../trace/attention.js';
+import { choosePlace, heldWeightsAt } from '../trace/attention.js';
 import { matrixAt } from '../trace/trace.js';
 import { sequential } from '../plot/colour.js';
 import { element, paintValues } from './dom.js';
@@ -34,7 +34,7 @@ export function createLayerHeads(host, onChoose) {
    */
   return function show(trace, state, palette) {
     const place = choosePlace(state, trace);
-    const site = weightsAt(place, trace).find(({ layer }) => layer === state.layer)?.site;
+    const site = heldWeightsAt(place, trace).find(({ layer }) => layer === state.layer)?.site;
     const weights = site ? trace.tensors[site] : null;
     host.hidden = !weights || weights.shape[0] > MOST_HEADS || weights.shape[0] < 2;
     if (!weights || host.hidden) return;

@@ -3,7 +3,8 @@
  * the answers to what the view requests.
  */
 
-import { predictingSide } from '../trace/attention.js';
+import { messageOf } from '../api/calls.js';
+import { holdsLayer, predictingSide } from '../trace/attention.js';
 import { partId, readEffects, reasonsIn } from '../rules/prediction.js';
 import { toggled } from '../trace/words.js';
 import { plotHeight, pageZoom, palette } from './dom.js';
@@ -187,12 +188,28 @@ export class Stage {
    */
   #draw(view, trace, look) {
     const { card } = this.by.reader;
+    const { layer } = look.state;
+    if (look.place && layer !== null && !holdsLayer(trace, look.place, layer))
+      return this.#awaitLayer(view, trace, layer);
     this.#frame.answers = this.#answersFor(view, trace, look);
     const isTooFar = Boolean(trace.resolution) && view.id !== LONG_VIEW;
     const lack = isTooFar ? ONLY_LONG : card?.sites ? this.by.registry.lackOf(view, card) : '';
     const section = this.sections[view.id];
     if (!lack) return section.show(view, trace, { ...look.state, ...this.#frame });
     section.lacks(lack);
+    return null;
+  }
+
+  /** Ask for the weights of a layer, and say so. @param {View} view @param {Trace} trace @param {number} layer */
+  #awaitLayer(view, trace, layer) {
+    const { problem } = this.by.reader.wantLayer(layer);
+    this.by.onWaiting(!problem);
+    const { length } = trace.tokens;
+    this.sections[view.id].lacks(
+      problem
+        ? messageOf(problem)
+        : `The weights of layer ${layer} for ${length} tokens are being read.`,
+    );
     return null;
   }
 

@@ -145,8 +145,8 @@ def test_an_error_of_the_server_is_an_exception_of_its_kind(headlight):
     assert raised.value.kind == "unknown-model"
     assert raised.value.members["available"]
     with pytest.raises(OverLimit) as over:
-        headlight.trace("a" * 4001)
-    assert (over.value.limit, over.value.actual) == (4000, 4001)
+        headlight.trace("a" * 8001)
+    assert (over.value.limit, over.value.actual) == (8000, 8001)
     with pytest.raises(InvalidRequest):
         headlight.trace("a\udcff")
     with pytest.raises(InvalidRequest) as invalid:

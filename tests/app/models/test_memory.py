@@ -79,10 +79,10 @@ def test_the_largest_pass_counts_once():
 
 def test_a_pass_takes_its_scores_or_its_logits(zoo):
     config = Registry([zoo], default="tiny", device=CPU).describe("tiny").config
-    sizes = [pass_bytes_of(config, n, 0, itemsize=4) for n in (100, 1000, 2000)]
+    sizes = [pass_bytes_of(config, n, 0, 10**9, itemsize=4) for n in (100, 1000, 2000)]
     assert sizes[0] >= 8 * 100 * config.vocab_size
     assert sizes[2] / sizes[1] > 3  # the scores grow with the square of the length
-    assert pass_bytes_of(config, 100, 50, itemsize=4) == sizes[0] + 200
+    assert pass_bytes_of(config, 100, 50, 10**9, itemsize=4) == sizes[0] + 200
 
 
 def test_the_budget_is_that_of_the_settings_or_a_share_of_the_machine(monkeypatch):

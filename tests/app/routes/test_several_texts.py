@@ -89,7 +89,7 @@ def test_equal_texts_are_answered_each(client):
         ({"targets": ["a"]}, "invalid-request", "targets: there are 1 for 3 texts"),
         ({"targets": ["a", " ", "b"], "model": "translator"}, "empty-text", "texts.1: the target"),
         ({"texts": ["a", " "]}, "empty-text", "texts.1: "),
-        ({"texts": ["a", "a" * 5000]}, "too-many-characters", "texts.1: "),
+        ({"texts": ["a", "a" * 9000]}, "too-many-characters", "texts.1: "),
         ({"texts": ["a", "cat " * 70]}, "too-many-tokens", "texts.1: "),
         ({"capture": ["nowhere"]}, "unknown-site", "nowhere"),
         (

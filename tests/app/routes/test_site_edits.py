@@ -80,7 +80,7 @@ HEADS = {"site": CONTEXT, "value": 0}
         ({"kind": "add", "value": [1, 2, 3]}, "impossible-edit"),
         ({"from": {"text": OTHER + " aloud"}}, "impossible-edit"),
         ({"from": {"text": " "}}, "empty-text"),
-        ({"from": {"text": "a" * 4001}}, "too-many-characters"),
+        ({"from": {"text": "a" * 8001}}, "too-many-characters"),
         ({"from": {"trace": "0" * 32}}, "unknown-trace"),
         ({"positions": [1], "from": {"text": "a", "target": "b"}}, "no-target"),
         ({}, "invalid-request"),

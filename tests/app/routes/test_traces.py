@@ -88,7 +88,7 @@ def test_a_translation_is_made_without_the_edits_so_that_both_passes_read_the_sa
     ("options", "kind", "members"),
     [
         ({"text": "\n\t \u3000"}, "empty-text", {}),
-        ({"text": "a" * 4001}, "too-many-characters", {"limit": 4000, "actual": 4001}),
+        ({"text": "a" * 8001}, "too-many-characters", {"limit": 8000, "actual": 8001}),
         ({"text": "zq" * 50}, "too-many-tokens", {"limit": 64, "actual": 101}),
         ({"model": "../tiny"}, "unknown-model", {}),
         ({"capture": ["decoder.layer.*"]}, "unknown-site", {}),
@@ -96,7 +96,7 @@ def test_a_translation_is_made_without_the_edits_so_that_both_passes_read_the_sa
         ({"heads": [0, 4]}, "unknown-head", {}),
         ({"model": "filler", "target": "le chat"}, "no-target", {}),
         (TRANSLATE | {"target": "\n \u3000"}, "empty-text", {}),
-        (TRANSLATE | {"target": "a" * 4001}, "too-many-characters", {"actual": 4001}),
+        (TRANSLATE | {"target": "a" * 8001}, "too-many-characters", {"actual": 8001}),
         (TRANSLATE | {"target": "zq" * 50}, "too-many-tokens", {"limit": 64, "actual": 101}),
         ({"analyses": ["next_token", "alignment"]}, "no-such-analysis", {}),
         ({"edits": [NO_SCALING | {"layer": 7}]}, "unknown-layer", {}),
@@ -119,8 +119,8 @@ def test_too_many_cells_are_refused_with_limit_and_actual(client_with, problem):
     body = problem(post(client, **asked), 422, "too-many-cells")
     assert (body["limit"], body["actual"]) == (1000, 2 * 4 * 16 * 16)
     assert body["detail"] == (
-        "2,048 numbers are more than the 1,000 that are allowed; "
-        "ask for fewer sites, layers, heads or analyses, or send a shorter text"
+        "2,048 numbers to send are more than the 1,000 that are allowed; ask for fewer sites, "
+        "layers, heads or analyses, or send a shorter text (setting HEADLIGHT_MAX_CELLS)"
     )
     assert post(client, **asked, layers=[0], heads=[3]).status_code == 200
 

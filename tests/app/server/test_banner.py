@@ -29,7 +29,7 @@ def test_address_model_limits_and_access_take_a_line_each(said):
     assert lines == [
         "Headlight is at http://127.0.0.1:8000 (API: http://127.0.0.1:8000/docs)",
         "model   tiny and 5 more · cpu · float32 · 1 thread",
-        "limits  4,000 characters · 8 M numbers · 64 waiting · 8 streams · 64 MiB cache",
+        "limits  8,000 characters · 16 M numbers · 64 waiting · 8 streams · 64 MiB cache",
         "access  this machine only · no key · 60 calls a minute each",
         "Ctrl-C stops.",
     ]

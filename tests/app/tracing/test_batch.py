@@ -51,8 +51,8 @@ def passes(monkeypatch):
 def solved(registry, settings):
     """Return a function that returns the answers to jobs, in their order."""
 
-    def make(jobs, max_elements=settings.max_cells):
-        answers = dict(solve(registry.checkpoint(jobs[0].model), jobs, max_elements))
+    def make(jobs, max_elements=settings.max_cells, **limits):
+        answers = dict(solve(registry.checkpoint(jobs[0].model), jobs, max_elements, **limits))
         return [answers[index] for index in range(len(jobs))]
 
     return make
@@ -93,11 +93,11 @@ def test_an_error_of_one_job_fails_no_other(jobs_of, solved, passes):
     assert passes == [2]
 
 
-def test_a_pass_captures_no_more_numbers_than_one_answer_may_hold(jobs_of, solved, passes):
+def test_a_pass_holds_no_more_numbers_than_are_allowed(jobs_of, solved, passes):
     jobs = jobs_of(("the cat",) * 4, capture=["*"])
     (single,) = solved(jobs[:1])
     passes.clear()
-    answers = solved(jobs, 2 * elements_of(single))
+    answers = solved(jobs, max_held=2 * elements_of(single))
     assert passes == [2, 2]
     assert [answer.id for answer in answers] == [job.id for job in jobs]
 
@@ -131,8 +131,8 @@ CROSS = "decoder.layers.0.cross_attention.weights"
 TOO_LARGE = [
     ({"model": "tiny"}, None),
     ({"model": "translator", "capture": ["encoder.*.scores"]}, 2 * 4 * 16 * 16),
-    ({"capture": [], "analyses": ["head_outputs"], "layers": [1]}, 4 * 16 * 4 + 4 * 16 * 16),
-    ({"capture": [], "analyses": ["head_outputs"], "layers": [1], "heads": [2]}, 16 * 4 + 16 * 16),
+    ({"capture": [], "analyses": ["head_outputs"], "layers": [1]}, 4 * 16 * 16),
+    ({"capture": [], "analyses": ["head_outputs"], "layers": [1], "heads": [2]}, 16 * 16),
 ]
 
 
@@ -158,9 +158,64 @@ def test_a_translation_that_would_be_too_large_is_rejected(jobs_of, solved, monk
 
 @pytest.mark.parametrize("analysis", ["next_token", "logit_lens"])
 def test_what_an_analysis_reads_is_counted(jobs_of, solved, tiny, analysis):
-    (problem,) = solved(jobs_of((Z,), capture=[], analyses=[analysis]), 10)
+    (job,) = jobs_of((Z,), capture=[], analyses=[analysis])
     streams = 2 * 16 * 16 if analysis == "logit_lens" else 0
-    assert problem.members["actual"] == 16 * tiny.tokenizer.vocab_size + streams
+    held = 16 * tiny.tokenizer.vocab_size + streams
+    (problem,) = solved([job], max_held=held - 1)
+    assert (problem.members["actual"], problem.kind) == (held, "too-many-cells")
+    assert "held in memory" in problem.detail
+    assert "HEADLIGHT_MAX_HELD" in problem.detail
+    (answer,) = solved([job], 16 * 3 * 20 * (2 if streams else 1), max_held=held)
+    assert answer.analyses[analysis].arrays["ids"].data.shape[-1] == 20
+
+
+@pytest.mark.parametrize("model", ["tiny", "translator", "filler"])
+def test_what_is_computed_layer_by_layer_in_the_pass_equals_what_is_computed_after_it(
+    jobs_of, solved, registry, monkeypatch, model
+):
+    names = ["head_labels", "head_norms", "residual_stream"]
+    job, other = jobs_of(("the cat sat", "the cat"), model=model, capture=[], analyses=names)
+    held, run = [], tracing.run_batch
+
+    def spy(*arguments):
+        traces = run(*arguments)
+        held.append([site for trace in traces for site in trace.tensors])
+        return traces
+
+    monkeypatch.setattr(module, "run_batch", spy)
+    (reduced,) = solved([job])
+    after, _ = solved([job, other])
+    assert held[0] == []
+    assert len(held[1]) > 2 * 5
+    for name in names:
+        arrays, expected = (each.analyses[name].arrays for each in (reduced, after))
+        assert arrays.keys() == expected.keys()
+        assert reduced.analyses[name].metadata == after.analyses[name].metadata
+        for key, array in arrays.items():
+            assert array.axes == expected[key].axes
+            np.testing.assert_allclose(array.data, expected[key].data, atol=1e-5)
+
+
+def test_a_site_that_is_sent_is_not_dropped_after_use(jobs_of, solved):
+    asked = {"capture": ["*.context"], "analyses": ["head_norms"]}
+    (answer,) = solved(jobs_of(("the cat sat",), **asked))
+    assert len(answer.trace.tensors) == 2
+    assert all(array.data.std() > 0 for array in answer.trace.tensors.values())
+
+
+def test_of_streams_that_are_reduced_one_layer_counts_as_held(jobs_of, solved):
+    (job,) = jobs_of((Z,), capture=[], analyses=["residual_stream"])
+    (problem,) = solved([job], max_held=1)
+    one_layer = 5 * 16 * 16  # three places of the stream, two updates
+    assert problem.members["actual"] == one_layer
+    (answer,) = solved([job], max_held=one_layer)
+    assert answer.analyses["residual_stream"].arrays["decoder.residual_norm.after"].data.all()
+
+
+def test_what_analyses_send_counts_too(jobs_of, solved):
+    (problem,) = solved(jobs_of((Z,), capture=[], analyses=["value_weighted"]), 16 * 16)
+    assert problem.members["actual"] == 2 * 4 * 16 * 16
+    assert "HEADLIGHT_MAX_CELLS" in problem.detail
 
 
 def test_the_milliseconds_of_the_analyses_are_measured(jobs_of, solved, monkeypatch):
@@ -176,5 +231,5 @@ def test_the_weights_of_a_layer_count_if_its_attention_does_not_run_in_blocks(jo
     maps = 2 * 2 * 4  # of each head and layer
     ((_, answer),) = solve(streamed, jobs, maps)
     assert elements_of(answer) == maps
-    ((_, problem),) = solve(whole, jobs, maps)
+    ((_, problem),) = solve(whole, jobs, maps, max_held=maps)
     assert (problem.kind, problem.members["actual"]) == ("too-many-cells", maps + 4 * 16 * 16)

@@ -119,11 +119,15 @@ def test_the_lens_after_the_last_layer_is_the_prediction_of_the_edited_pass(clie
     np.testing.assert_allclose(lens[-1], prediction, atol=1e-6)
 
 
-def test_analyses_read_all_layers_whatever_layers_says(client):
+def test_analyses_read_all_layers_unless_they_tell_each_layer_for_itself(client):
     sites = {"capture": ["*.weights"], "layers": [1]}
     narrow = analyses_of(client, "tiny", "rollout", "head_labels", **sites)
-    assert narrow == analyses_of(client, "tiny", "rollout", "head_labels")
+    every = analyses_of(client, "tiny", "rollout", "head_labels")
+    assert narrow["rollout"] == every["rollout"]
     assert array(narrow["rollout"]["decoder"]).shape[0] == 2
+    labels = {name: every["head_labels"][name] for name in narrow["head_labels"]}
+    assert narrow["head_labels"] == labels
+    assert {name[:16] for name in labels if "." in name} == {"decoder.layers.1"}
 
 
 def test_analyses_read_only_the_heads_that_heads_says(client, tiny):

@@ -27,10 +27,10 @@ def gate(server, monkeypatch):
     sizes, may_go_on = [], threading.Event()
     real = service.solve
 
-    def solve(checkpoint, jobs, *options):
+    def solve(checkpoint, jobs, *options, **limits):
         sizes.append(len(jobs))
         may_go_on.wait(20)
-        return real(checkpoint, jobs, *options)
+        return real(checkpoint, jobs, *options, **limits)
 
     monkeypatch.setattr(service, "solve", solve)
     yield sizes, may_go_on

@@ -15,6 +15,7 @@ const CARD = {
   kind: 'decoder',
   state: 'loaded',
   max_tokens: 8,
+  n_layers: 4,
   examples: [EXAMPLE],
   sites: [],
 };
@@ -468,4 +469,30 @@ test('a new trace asks again for what was refused', async () => {
   store.change({ text: 'b' });
   await answer();
   ok(reader.answersTo(wanted).lens.isWaiting);
+});
+
+test('of a text with too many weights one layer is read, and another when it is wanted', async () => {
+  const { reader, calls } = open({ text: 'long', layer: 1, head: 0 });
+  const site = (layer) => `decoder.layers.${layer}.self_attention.weights`;
+  const answer = (layer) => ({
+    ...sampleTrace('sentence'),
+    card: CARD,
+    tensors: { [site(layer)]: { axes: [], shape: [1, 1, 1], data: [1], scale: 1 } },
+  });
+  reader.start();
+  await settled();
+  calls.at(-1).reject(tooLong('too-many-cells', 9e6));
+  await settled();
+  equal(calls.at(-1).body.capture[0], site(1));
+  calls.at(-1).resolve(answer(1));
+  await settled();
+  equal(reader.trace.tensors[site(3)].data.length, 0);
+  equal(reader.wantLayer(3).isWaiting, true);
+  deepEqual(calls.at(-1).body.capture, [site(3)]);
+  calls.at(-1).resolve(answer(3));
+  await settled();
+  deepEqual(
+    [1, 3].map((layer) => reader.trace.tensors[site(layer)].data.length),
+    [1, 1],
+  );
 });

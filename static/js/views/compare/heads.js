@@ -6,7 +6,7 @@ import { largestIn } from '../../trace/arithmetic.js';
 import { extent, matrixAt, range, withoutFuture, buildMatrix, valueIn } from '../../trace/trace.js';
 import { cardPath } from '../../api/calls.js';
 import { decimal, percent, tick } from '../../words/numbers.js';
-import { weightsAt } from '../../trace/attention.js';
+import { heldWeightsAt, weightsAt } from '../../trace/attention.js';
 import { movedMade } from '../../api/request_code.js';
 import { chart } from '../../plot/chart.js';
 import { cell } from '../../plot/marks/mark.js';
@@ -43,7 +43,7 @@ const ROUNDING = 1e-6;
 export function headsFigure({ a, b }, state) {
   if (!isMapped(a) || !isMapped(b)) return { notice: NO_ATTENTION };
   const moved = movedByHead(a, b);
-  const places = weightsAt(a.place, a.trace);
+  const places = heldWeightsAt(a.place, a.trace);
   const [layers, sites] = [places.map(({ layer }) => layer), places.map(({ site }) => site)];
   return {
     help:
@@ -242,7 +242,7 @@ function findLargest(a, b) {
   /** @type {Change|null} */
   let largest = null;
   let reach = ROUNDING;
-  for (const { site, layer } of weightsAt(a.place, a.trace)) {
+  for (const { site, layer } of heldWeightsAt(a.place, a.trace)) {
     const [inA, inB] = [a, b].map(({ trace }) => trace.tensors[site]);
     for (let head = 0; head < inA.shape[0]; head += 1) {
       const [left, right] = [inA, inB].map((array) => matrixAt(array, head));

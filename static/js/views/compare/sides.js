@@ -10,7 +10,7 @@ import {
   headInWords,
   choosePlace,
   tokensOf,
-  weightsAt,
+  heldWeightsAt,
 } from '../../trace/attention.js';
 import { highestIn, matrixAt, range, rowOf } from '../../trace/trace.js';
 import { sharedLength } from '../../trace/words.js';
@@ -95,7 +95,7 @@ function blockOf(trace, state) {
   if (rows.length > 0 && keys.length > 0) return { rows, keys };
   const place = choosePlace(state, trace);
   const query = place ? queryOf(state, trace, place.rows) : 0;
-  const layers = weightsAt(place, trace);
+  const layers = heldWeightsAt(place, trace);
   const open = layers.find(({ layer }) => layer === state.layer) ?? layers.at(-1);
   if (!open) return { rows: [query], keys: [0] };
   const weights = trace.tensors[open.site];
@@ -268,7 +268,7 @@ export function readSides(trace, state) {
  */
 function sideOf(trace, state, name) {
   const place = choosePlace(state, trace);
-  const layers = weightsAt(place, trace);
+  const layers = heldWeightsAt(place, trace);
   const open = layers.find(({ layer }) => layer === state.layer) ?? layers.at(-1);
   const heads = open ? trace.tensors[open.site].shape[0] : 0;
   return {

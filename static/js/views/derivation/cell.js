@@ -1,6 +1,6 @@
 /** The chosen cell of an attention, and the controls that choose it. */
 
-import { choosePlace, tokensOf, weightsAt } from '../../trace/attention.js';
+import { choosePlace, tokensOf, heldWeightsAt, weightsAt } from '../../trace/attention.js';
 import { highestIn, matrixAt, rowOf } from '../../trace/trace.js';
 import { choosing, queryOf } from '../../state/state.js';
 import { choice, headControls, tokenOptions } from '../../ui/controls.js';
@@ -20,7 +20,7 @@ import { choice, headControls, tokenOptions } from '../../ui/controls.js';
  */
 export function cellOf(trace, state, rowIn = (place) => queryOf(state, trace, place.rows)) {
   const place = choosePlace(state, trace);
-  const open = weightsAt(place, trace).find(({ layer }) => layer === state.layer);
+  const open = heldWeightsAt(place, trace).find(({ layer }) => layer === state.layer);
   if (!place || !open) return null;
   const query = rowIn(place);
   const weights = rowOf(matrixAt(trace.tensors[open.site], state.head), query);

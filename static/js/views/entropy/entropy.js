@@ -4,7 +4,13 @@
  */
 
 import { entropyInBits } from '../../trace/arithmetic.js';
-import { ATTENTIONS, choosePlace, tokensOf, weightsAt } from '../../trace/attention.js';
+import {
+  ATTENTIONS,
+  choosePlace,
+  tokensOf,
+  heldWeightsAt,
+  weightsAt,
+} from '../../trace/attention.js';
 import { decimal } from '../../words/numbers.js';
 import { named } from '../../words/tokens.js';
 import { matrixAt, range, rowOf } from '../../trace/trace.js';
@@ -111,7 +117,7 @@ const memo = createMemo();
 /** @param {Trace} trace @param {Place} place @returns {Spread} */
 export function measureSpread(trace, place) {
   return memo([trace, place.id], () => {
-    const sites = weightsAt(place, trace);
+    const sites = heldWeightsAt(place, trace);
     const rows = sites.map(({ site }) => {
       const { shape } = trace.tensors[site];
       const heads = range(shape[0]).map((head) => matrixAt(trace.tensors[site], head));

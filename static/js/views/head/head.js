@@ -15,7 +15,7 @@ import {
   describeLabel,
   choosePlace,
   tokensOf,
-  weightsAt,
+  heldWeightsAt,
 } from '../../trace/attention.js';
 import { capitalised, enumerated } from '../../words/lists.js';
 import { decimal, grouped, percent, share, signed } from '../../words/numbers.js';
@@ -352,7 +352,7 @@ function refusalOf(card) {
 function sourceIn(trace, place, state) {
   const columns = tokensOf(trace, place.columns);
   if (state.key !== null && state.key < columns.length) return state.key;
-  const site = weightsAt(place, trace).find(({ layer }) => layer === state.layer)?.site;
+  const site = heldWeightsAt(place, trace).find(({ layer }) => layer === state.layer)?.site;
   if (!site) return 0;
   const weights = matrixAt(trace.tensors[site], state.head);
   return highestIn(rowOf(weights, queryOf(state, trace, place.rows)));
