@@ -76,13 +76,13 @@ JS_FOLDERS = ["words", "trace", "rules", "state", "api", "plot", "ui", "views"]
 
 # Lines of code a folder may have. A commit that raises a number says in its body why.
 MOST_LINES = {
-    "app": 24_400,
+    "app": 24_550,
     "lab": 14_300,
-    "model": 35_800,
+    "model": 35_950,
     "model/analysis": 4_050,
     "model/attention": 1_800,
     "model/foreign": 8_450,
-    "static/js": 48_600,
+    "static/js": 48_800,
     "static/js/views": 20_450,
 }
 MOST_OWN_LINES = 60
