@@ -91,8 +91,10 @@ def _reason(step: Mapping[str, Any]) -> str:
     is_named = step["kind"] in ("head", "network")
     part = f"{step['kind']} {step['name']}" if is_named else f"the {step['name']}"
     opposite = step["opposite"]
+    is_cause = step["after"] is not None and step["after"] < step["before"] / 2
+    begin = "It looked there because of" if is_cause else "The largest part of it came from"
     return (
-        f"It looked there because of {part}: {step['share']:.0%} of the lead, on the "
+        f"{begin} {part}: {step['share']:.0%} of the lead, on the "
         f"{step['side']} side (strongest on the other: {opposite['name']}, "
         f"{opposite['share']:.0%})."
     )

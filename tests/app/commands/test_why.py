@@ -23,7 +23,7 @@ def test_each_step_has_its_share_and_what_is_left_without_it():
     assert first.startswith("“ fox” rather than “ dog”: +")
     assert "makes" in rest[0]
     assert "→logits, the difference goes from" in rest[0]
-    assert "It looked there because of" in rest[0]
+    assert "The largest part of it came from the token" in rest[0]
 
 
 def test_json_has_the_steps_of_the_analysis():
@@ -79,3 +79,9 @@ def test_a_head_that_writes_against_the_rival_is_told_so():
 def test_a_part_that_changes_nothing_is_told_so():
     assert "other parts stand in" not in " ".join(lines_of(Told()))
     assert "other parts stand in" in " ".join(lines_of(Told(after=2.9)))
+
+
+def test_a_part_is_the_cause_only_if_half_of_the_weight_is_lost_without_it():
+    key = {"side": "key", "opposite": {"name": "0.ff", "share": 0.1}, "before": 0.8}
+    assert "because of head 1.1" in " ".join(lines_of(Told(**key, after=0.1)))
+    assert "because" not in " ".join(lines_of(Told(**key, after=0.5)))
