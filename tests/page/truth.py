@@ -552,13 +552,6 @@ LABELS = {
     "broad": (r"this head’s weight has \d+ % of the greatest entropy", None),
 }
 MAP = {
-    "subject of the verb": ("subject",),
-    "noun of the pronoun": ("antecedent",),
-    "first factor": ("multiplicand",),
-    "digit that multiplies": ("multiplier",),
-    "carry": ("carry",),
-    "same column": ("column",),
-    "word for word": ("monotonic",),
     "repeats a phrase": ("repetition", "induction"),
     "token before": ("previous",),
     "token after": ("next",),

@@ -76,6 +76,8 @@ class ViewJudge(SceneJudge):
             for unit in units
             if plain(name) in self._called(unit, side) and (not at or unit[0] == int(at[1]))
         ]
+        if are_words and not found:  # digits, and letters of a script without spaces, are apart
+            return self.unit(words, side)
         whole = [unit for unit in found if len(unit) == 1] or found
         hold(whole and (at or len(whole) == 1), f"{len(whole)} are called {words}")
         return whole[0]

@@ -379,13 +379,6 @@ function strongest(layers, index) {
 
 /** The words of a label on the map, the most telling label first. @type {Record<string, string>} */
 const ROLES = {
-  subject: 'subject of the verb',
-  antecedent: 'noun of the pronoun',
-  multiplicand: 'first factor',
-  multiplier: 'digit that multiplies',
-  carry: 'carry',
-  column: 'same column',
-  monotonic: 'word for word',
   repetition: 'repeats a phrase',
   induction: 'repeats a phrase',
   previous: 'token before',
@@ -398,7 +391,8 @@ const ROLES = {
 /**
  * The scores from which a label is on the map: of every head that ships, most rows of unseen text then
  * do what it says. `tests/page/test_labels.py` measures that; a phrase that repeats in a text is less
- * sure to be continued than random tokens.
+ * sure to be continued than random tokens. Labels of subjects, sums and translations are measured as
+ * shares of weight only, and are not on the map.
  */
 const DESERVED = 0.54;
 const DESERVED_BY_REPETITION = 0.75;

@@ -83,7 +83,7 @@ export function offerFor({ card, text }, cards) {
     const label = `${nameOf(multiplier)} learned ${multiplier.learned}`;
     if (isLearnedQuestion(question))
       return { label: `${label}: open it`, patch: { model: multiplier.id, text: question } };
-    const [{ text: example }] = multiplier.examples;
+    const example = multiplier.examples[0].text.replace(/=.*/s, '=');
     if (isCalculation(text))
       return { label: `${label}: try ${example}`, patch: { model: multiplier.id, text: example } };
   }

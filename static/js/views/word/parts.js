@@ -4,6 +4,7 @@
 
 import { tokenName, quoted } from '../../words/tokens.js';
 import { namedUnit, tokensIn, findUnit } from '../../trace/words.js';
+import { isWord } from '../../trace/word_names.js';
 
 /**
  * @import { Card } from '../../trace/card.js'
@@ -190,7 +191,7 @@ function unitPart(units, index, value, isSource) {
     value,
     token: unit.first,
     tokens: tokensIn(unit),
-    isSpecial: unit.is_special,
+    isSpecial: !isWord(unit),
     side: isSource ? 'source' : undefined,
   };
 }

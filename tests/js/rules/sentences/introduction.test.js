@@ -8,7 +8,7 @@ import {
 import { traceOf } from '../made_trace.js';
 
 const STORIES = { id: 'stories', title: 'Stories', learned: 'stories', examples: [] };
-const SUMS = { id: 'sums', title: 'Sums', learned: 'sums', examples: [{ text: '47*23=' }] };
+const SUMS = { id: 'sums', title: 'Sums', learned: 'sums', examples: [{ text: '47*23=47*20' }] };
 const OWN = { id: 'own', title: '', architecture: 'Gpt', kind: 'decoder', examples: [] };
 const of = (words, card = STORIES) => ({ ...traceOf(['<s>', ...words], []), card });
 
