@@ -1,5 +1,7 @@
 """Messages become the tokens of Transformers, and nothing that is typed is structure."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from headlight.model.foreign import chat
@@ -7,7 +9,9 @@ from headlight.model.foreign.chat import ChatTemplate
 from headlight.model.foreign.tokenizer import ForeignTokenizer
 from headlight.model.tokenizer import NoChat
 from headlight.model.trace import Message
+from headlight.model.tracing import UnknownToken, tokenize
 from tests.model.foreign.test_tokenizer import tokenizer as tokenizer
+from tests.tiny_checkpoints import make_tokenizer
 
 TEMPLATE = (
     "{% for each in messages %}{{ bos_token }}{{ each.role }}\n{{ each['content'] | trim }}</s>\n"
@@ -107,3 +111,12 @@ def test_a_template_cannot_read_the_environment_of_the_server(monkeypatch):
     )
     ChatTemplate("{{ 1 }}", "a.jinja").read([Message("user", "secret")])
     assert list(seen["env"]) == ["PYTHONPATH"]
+
+
+def test_a_template_cannot_name_a_token_that_the_model_lacks():
+    backend = make_tokenizer()
+    backend.add_special_tokens({"additional_special_tokens": ["<x>"]})
+    tokenizer = ForeignTokenizer(backend, chat=ChatTemplate("<x>{{ 1 }}", "a.jinja"))
+    config = SimpleNamespace(kind="decoder", max_tokens=64, vocab_size=len(backend) - 1)
+    with pytest.raises(UnknownToken, match="'<x>', but the model's ids are 0 to"):
+        tokenize(SimpleNamespace(tokenizer=tokenizer, config=config), None, messages=HELLO)

@@ -31,6 +31,7 @@ import { rule, text } from '../../plot/marks/decorations.js';
 import { choosing, NOTHING_CHOSEN, queryOf } from '../../state/state.js';
 import { choice, tokenOptions } from '../../ui/controls.js';
 import { element } from '../../ui/dom.js';
+import { ROLES, rolesFigure } from './roles.js';
 import { asksForAtlas, ATLAS_PARTS, atlasFigure } from './atlas_figures.js';
 
 /**
@@ -74,6 +75,7 @@ export const head = {
     card: { card: trace.model },
     ...(trace.card?.analyses.includes(ANALYSIS) ? { circuits: requestOf(state.head) } : {}),
     ...asksForAtlas(trace, choosePlace(state, trace), state),
+    ...(trace.asked?.messages && { roles: { analyses: ['role_shares'], layers: [state.layer] } }),
   }),
 
   controls(trace, state) {
@@ -86,11 +88,10 @@ export const head = {
       }),
     ];
   },
-  panels: ({ card }) =>
-    [...PANELS, ...(card?.has_atlas ? ATLAS_PARTS : [])].map((id) => ({
-      id,
-      state: { chart: id },
-    })),
+  panels: ({ card, asked }) =>
+    [...(asked?.messages ? [ROLES] : []), ...PANELS, ...(card?.has_atlas ? ATLAS_PARTS : [])].map(
+      (id) => ({ id, state: { chart: id } }),
+    ),
 
   /** Load what is no figure: the search of the corpus, and the measuring of a profile. */
   async loadOverview() {
@@ -112,6 +113,8 @@ export const head = {
   figure(trace, state) {
     const place = choosePlace(state, trace);
     if (!place) return { title: 'Head', notice: 'This trace holds no attention weights.' };
+    if (state.chart === ROLES)
+      return rolesFigure(`${place.stack}.layers.${state.layer}.${place.ending}`, state);
     if (state.chart === 'writes' || state.chart === 'seeks')
       return circuitFigure(state.chart, trace, place, state);
     const part = ATLAS_PARTS.find((name) => name === state.chart);
