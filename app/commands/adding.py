@@ -9,6 +9,7 @@ from __future__ import annotations
 import glob
 import hashlib
 import re
+import shlex
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -414,7 +415,8 @@ def _report(description: Description, target: Path) -> None:
         show(f"largest difference from Hugging Face's own attention: {checks['weights']:.1g}")
     for name, reason in sorted(description.omitted.items()):
         show(Text(f"left out {name}: {reason}", style="yellow"))
-    show(f"`headlight serve` lists it; `headlight serve --model {description.id}` opens with it")
+    command = shlex.join(["headlight", "serve", "--model", description.id])
+    show(f"`headlight serve` lists it; `{command}` opens with it")
 
 
 def _sub_folders(directory: Path) -> Sequence[Path]:

@@ -16,12 +16,18 @@ const GONE = [404, 422];
 
 /**
  * Put the state of the link that the page was opened at into its address.
- * @param {{location: {pathname: string}, history: Pick<History, 'replaceState'>}} [browser]
+ * @param {{location: {pathname: string, search?: string, hash?: string}, history: Pick<History, 'replaceState'>}} [browser]
  * @returns {Promise<string>} a sentence that says why there is no state; empty: there is one, or no link
  */
 export async function followLink({ location, history } = globalThis) {
   const id = PATH.exec(belowRoot(location.pathname))?.[1];
-  if (id === undefined) return '';
+  if (id === undefined) {
+    // Of a query only the model is taken: a text in it would be in the server's log.
+    const model = new URLSearchParams(location.search).get('model');
+    if (model && !location.hash)
+      history.replaceState(null, '', `${location.pathname}#model=${encodeURIComponent(model)}`);
+    return '';
+  }
   try {
     const { state } = await fetchJson(`${BASE}/links/${id}`);
     keepAddresses();

@@ -21,10 +21,10 @@ const answerWith = (status, body) => {
 };
 const problem = (type, title = type) => ({ type: `urn:headlight:problem:${type}`, title });
 /** Opens the page at a path; returns the addresses that it took, and what is said. */
-async function open(pathname) {
+async function open(pathname, rest = {}) {
   const taken = [];
   const history = { replaceState: (...given) => taken.push(given[2]) };
-  const why = await followLink({ location: { pathname }, history });
+  const why = await followLink({ location: { pathname, ...rest }, history });
   return { taken, why };
 }
 
@@ -39,6 +39,12 @@ test('another page asks for no link', async () => {
   for (const path of ['/', '/experiments', '/s/', '/s/a/b', '/folder/me/s/file.html'])
     deepEqual(await open(path), { taken: [], why: '' });
   deepEqual(asked, []);
+});
+
+test('a model in the query is that of the state, unless there is one, and nothing else is', async () => {
+  const search = '?model=a%20b&text=private';
+  deepEqual(await open('/', { search, hash: '' }), { taken: ['/#model=a%20b'], why: '' });
+  deepEqual((await open('/', { search, hash: '#model=c' })).taken, []);
 });
 
 test('a link that is gone leaves the start page with a reason', async () => {
