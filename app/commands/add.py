@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from headlight.commands.options import ModelsDir
+from headlight.commands.options import Files, ModelsDir
 from headlight.commands.parsing import Commands, option, settings_of, settings_with_models
 
 app = Commands()
@@ -23,6 +23,12 @@ def add(
         ),
     ],
     name: Annotated[str | None, option("The model's id.", "ID", "the name of the source")] = None,
+    text: Annotated[
+        Files, option("Sentences of yours to measure the heads on; repeat it for more.", "FILE")
+    ] = None,
+    heads: Annotated[
+        bool, typer.Option("--heads/--no-heads", help="Measure the heads, and choose examples.")
+    ] = True,
     models_dir: Annotated[
         Path | None,
         option("The directory to add it to.", "DIR", "headlight/models in the user's data"),
@@ -31,12 +37,14 @@ def add(
     """Add a Hugging Face checkpoint, or a model of your own, to those that are served.
 
     Only safetensors, JSON and tokenizer files are fetched or copied, and no code is run. A
-    self-check compares the model with Hugging Face's own attention and writes its card. An
-    interrupted download continues when the command is run again.
+    self-check compares the model with Hugging Face's own attention and writes its card. Then its
+    heads are measured on a few sentences, and go on to be in the background. An interrupted
+    download continues when the command is run again.
     """
     from headlight.commands.adding import add_model
 
-    add_model(source, settings_of(models_dir=models_dir), name=name)
+    settings = settings_of(models_dir=models_dir)
+    add_model(source, settings, name=name, text=text or [], measures_heads=heads)
 
 
 @app.command()

@@ -11,7 +11,9 @@ import hashlib
 import re
 import shlex
 import shutil
-from collections.abc import Iterator, Sequence
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -21,15 +23,19 @@ from typing import TYPE_CHECKING
 from filelock import FileLock, Timeout
 from rich.text import Text
 
-from headlight.commands.output import note, show
+from headlight.commands.output import note, progress, show
 from headlight.commands.parsing import UsageError
 from headlight.model.checkpoint.card import ModelCard, write_card
 from headlight.model.checkpoint.files import CARD, CONFIG, TOKENIZER, WEIGHTS, memory_bytes
 from headlight.model.checkpoint.loading import ZOO, load_checkpoint, tokenizer_file
+from headlight.model.checkpoint.profile import HEADS
 from headlight.model.description import Description
 from headlight.model.extras import missing
 from headlight.model.foreign.folder import CHAT_TEMPLATE, INDEX, SINGLE, is_foreign, read_folder
 from headlight.model.foreign.readme import README, readme_card
+from headlight.model.profiles.examples import shown_examples
+from headlight.model.profiles.folder import measure_folder
+from headlight.model.served import Served
 from headlight.models.foreign import (
     STORED,
     load_checked,
@@ -39,6 +45,7 @@ from headlight.models.foreign import (
 from headlight.models.memory import in_gb
 from headlight.models.registry import CHECKS, MODEL_NAME
 from headlight.schemas.traces import MAX_MODEL_ID_CHARACTERS
+from headlight.serving.profile_runs import MODULE
 from headlight.settings import Settings
 
 if TYPE_CHECKING:
@@ -59,6 +66,8 @@ SMALL_FILES = (
     "tokenizer_config.json",
     "vocab.json",
 )
+N_SAMPLE, N_REFINED = 20, 100
+"""The sentences that the heads of a new model are measured on: at once, and in the background."""
 EXAMPLE = "The quick brown fox jumps over the lazy dog."
 MAX_SMALL_BYTES = 2**26
 SPARE_BYTES = 2**28
@@ -67,13 +76,22 @@ SPARE_BYTES = 2**28
 _REPOSITORY = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}(@[\w./-]{1,200})?", re.ASCII)
 
 
-def add_model(source: str, settings: Settings, *, name: str | None = None) -> str:
+def add_model(
+    source: str,
+    settings: Settings,
+    *,
+    name: str | None = None,
+    text: Sequence[Path] = (),
+    measures_heads: bool = True,
+) -> str:
     """Add a model to the models directory, and return its id.
 
     Args:
         source: a folder, or a repository of the hub as ``org/name`` or ``org/name@revision``.
         settings: with the models directory.
         name: the id; None: the name of the folder or of the repository.
+        text: files of sentences to measure the heads on; none: the project's own.
+        measures_heads: whether heads are measured, and the card gets examples that it shows.
 
     Raises:
         UsageError: the source is neither, or the id is taken or not allowed.
@@ -90,21 +108,26 @@ def add_model(source: str, settings: Settings, *, name: str | None = None) -> st
     source_name = (
         folder.resolve().name if is_folder else source.partition("@")[0].rpartition("/")[2]
     )
+    for path in text:
+        if not path.is_file():
+            raise UsageError(f"--text {path}: there is no such file")
     target = _target(source_name if name is None else name, settings)
     target.parent.mkdir(parents=True, exist_ok=True)
     if is_folder:
         with _staging(target.parent) as staged:
             _copy(folder.resolve(), staged)
-            description = _check(staged, target.name, folder.resolve())
+            model, description = _check(staged, target.name, folder.resolve(), measures_heads)
             _publish(staged, target)
     else:
         with _locked(target.parent, source):
             staged, origin = _download(source, target.parent)
             with _discarded_if_refused(staged):
-                description = _check(staged, target.name, origin)
+                model, description = _check(staged, target.name, origin, measures_heads)
             shutil.rmtree(staged / ".cache", ignore_errors=True)
             _publish(staged, target)
     _report(description, target)
+    if measures_heads:
+        _measure(model, target, text, settings.device)
     return target.name
 
 
@@ -301,7 +324,9 @@ def _discarded_if_refused(staged: Path) -> Iterator[None]:
 # --- the check ------------------------------------------------------------------------------------
 
 
-def _check(staged: Path, name: str, origin: Path | str) -> Description:
+def _check(
+    staged: Path, name: str, origin: Path | str, has_examples: bool
+) -> tuple[Served, Description]:
     """Load a model, and write its card and the result of its self-check into its folder.
 
     The card names the repository or the folder, but not where the folder is on this machine.
@@ -314,21 +339,53 @@ def _check(staged: Path, name: str, origin: Path | str) -> Description:
             return _check_own(staged, name)
         require_transformers()
         note("checking its files, and its attention against Hugging Face's own")
-        description = load_checked(staged, staged.parent / CHECKS).description
+        model = load_checked(staged, staged.parent / CHECKS)
     except ValueError as error:
         raise ValueError(str(error).replace(str(staged), str(origin))) from error
     shown = origin.name if isinstance(origin, Path) else origin
-    card = made_card(staged, description, name, shown)
+    description = model.description
+    examples = shown_examples(model) if has_examples else {}
+    card = made_card(staged, description, name, shown, examples)
     write_card(staged / CARD, card)
     write_description(staged, description)
-    return replace(description, id=name, card=card)
+    return model, replace(description, id=name, card=card)
 
 
-def _check_own(staged: Path, name: str) -> Description:
+def _check_own(staged: Path, name: str) -> tuple[Served, Description]:
     """Check a model of this project as `_check` does; it has its card."""
-    description = load_checkpoint(staged).description
+    model = load_checkpoint(staged)
     (staged / STORED).write_text("{}\n", encoding="utf-8")  # `headlight remove` may remove it
-    return replace(description, id=name)
+    return model, replace(model.description, id=name)
+
+
+def _measure(model: Served, target: Path, text: Sequence[Path], device: str) -> None:
+    """Measure the heads on a few sentences, and on many in a process that goes on.
+
+    A model that has a profile keeps it, and one that cannot be measured is added all the same.
+    """
+    if (target / HEADS).exists():
+        return
+    try:
+        with progress("measuring its heads") as on_progress:
+            measure_folder(target, model, text, N_SAMPLE, on_progress, is_sample=True)
+    except (ValueError, OSError, RuntimeError) as error:
+        note(f"its heads are not measured: {_first_line(error)}")
+        return
+    note(f"measured its heads on a few sentences; more goes on in the background, in {HEADS}")
+    refine(target, text, device)
+
+
+def refine(target: Path, text: Sequence[Path], device: str) -> None:
+    """Start a process that measures the heads of a model on many sentences, and return."""
+    words = ["--sentences", str(N_REFINED), "--device", device]
+    words += ["--text", *(str(path.resolve()) for path in text)] if text else []
+    subprocess.Popen(
+        [sys.executable, "-m", MODULE, str(target), *words],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
 
 
 MEASURED = {
@@ -350,7 +407,13 @@ MEASURED = {
 """The differences that the self-check measures, by their names on the card."""
 
 
-def made_card(folder: Path, description: Description, name: str, origin: str) -> ModelCard:
+def made_card(
+    folder: Path,
+    description: Description,
+    name: str,
+    origin: str,
+    examples: Mapping[str, str] | None = None,
+) -> ModelCard:
     """Make the card of a foreign model from its sizes, its self-check and its README."""
     readme = readme_card(folder)
     config, prose = description.config, [f"A {description.architecture} from `{origin}`."]
@@ -374,7 +437,7 @@ def made_card(folder: Path, description: Description, name: str, origin: str) ->
     return replace(
         readme,
         title=name,
-        examples={"A sentence": EXAMPLE},
+        examples=examples or {"A sentence": EXAMPLE},
         training={"source": origin, "architecture": description.architecture},
         metrics={"self_check": checks},
         prose="\n\n".join(prose),

@@ -8,16 +8,14 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from time import monotonic
 from typing import Any, BinaryIO, TypeAlias, TypeVar
 
 import typer
 from pydantic import BaseModel, ValidationError
-from rich.progress import Progress
 
 from headlight.client import (
     Client,
@@ -30,7 +28,7 @@ from headlight.client import (
 )
 from headlight.client.client import KEY_VARIABLE
 from headlight.client.decode import events_of
-from headlight.commands.output import notes
+from headlight.commands.output import progress
 from headlight.commands.parsing import (
     UsageError,
     option_of,
@@ -107,8 +105,9 @@ class Local:
         sent_as = ResponseFormat(
             media_type=media_type, dtype=request.dtype, triangle=request.triangle
         )
-        with _plain_errors(), _progress(is_shown=request.is_observed) as on_progress:
-            return encode(trace_now(request, self.registry, self.settings, on_progress), sent_as)
+        with _plain_errors(), progress("reading") as on_progress:
+            tell = on_progress if request.is_observed else (lambda _: None)
+            return encode(trace_now(request, self.registry, self.settings, tell), sent_as)
 
     def events(self, request: GenerateRequest) -> Iterator[GenerationEvent]:
         """Yield the events of a text that is continued."""
@@ -167,20 +166,6 @@ class Remote:
         with _plain_errors():
             card: dict[str, Any] = self.client.send(endpoints.model(model)).json()
             return card
-
-
-@contextmanager
-def _progress(*, is_shown: bool) -> Iterator[Callable[[float], object]]:
-    """Yield a bar on the terminal, if a pass takes longer than a second."""
-    began = monotonic()
-    with Progress(console=notes, transient=True, disable=not notes.is_terminal) as bar:
-        task = bar.add_task("reading", total=1.0, visible=False)
-
-        def report(share: float) -> None:
-            is_slow = is_shown and monotonic() - began > 1
-            bar.update(task, completed=share, visible=is_slow)
-
-        yield report
 
 
 Backend: TypeAlias = Local | Remote

@@ -11,13 +11,15 @@ import math
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import product, repeat
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, BinaryIO
 
 from rich.console import Console, RenderableType
+from rich.progress import Progress
 from rich.text import Text
 
 from headlight.model.sites import tokens_along
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from headlight.client import NamedArray, Trace
 
 STANDARD_OUTPUT = Path("-")
+SECONDS_BETWEEN_LINES = 20
+"""How often a log says how far a command is."""
 WIDEST_LINE = 2_000
 """Characters of a line that goes to a file or another program."""
 
@@ -62,6 +66,23 @@ def say(text: str | Text) -> None:
 def note(text: str | Text) -> None:
     """Print a line about the work, as `say` does, to standard error."""
     notes.print(text, markup=False, soft_wrap=True)
+
+
+@contextmanager
+def progress(title: str) -> Iterator[Callable[[float], object]]:
+    """Yield what is told the share that is done: a bar after a second, or lines in a log."""
+    began = said = monotonic()
+    with Progress(console=notes, transient=True, disable=not notes.is_terminal) as bar:
+        task = bar.add_task(title, total=1.0, visible=False)
+
+        def report(share: float) -> None:
+            nonlocal said
+            bar.update(task, completed=share, visible=monotonic() - began > 1)
+            if not notes.is_terminal and monotonic() - said > SECONDS_BETWEEN_LINES:
+                said = monotonic()
+                note(f"{title}: {share:.0%}")
+
+        yield report
 
 
 def print_json(value: object) -> None:

@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from headlight.commands.options import Device, Files, ModelsDir
-from headlight.commands.output import show
+from headlight.commands.output import progress, show
 from headlight.commands.parsing import (
     Commands,
     folder_of,
@@ -39,20 +39,26 @@ def profile(
     """
     from headlight.model.device import choose_device
     from headlight.model.profiles.folder import measure_folder
+    from headlight.models.foreign import load_folder
+    from headlight.models.registry import CHECKS
 
     settings = settings_with_models(device=device, models_dir=models_dir)
     folder = folder_of(model, settings)
     with usage_errors():
         place = choose_device(settings.device)
-        show(_table(measure_folder(folder, place, text or [], sentences), folder.name))
+        checkpoint = load_folder(folder, settings.own_models_dir / CHECKS, device=place)
+        with progress(f"measuring the heads of {folder.name}") as on_progress:
+            measured = measure_folder(folder, checkpoint, text or [], sentences, on_progress)
+        show(_table(measured, folder.name))
 
 
 def _table(measured: Mapping[str, Any], title: str) -> Table:
+    from headlight.model.checkpoint.card import cost_in_words
     from headlight.model.profiles.folder import summary_of
 
     table = Table("attention", "head", "labels", "bits a byte without it", title=title)
     for path, heads in summary_of(measured)["attentions"].items():
         for number, head in enumerate(heads):
             labels = ", ".join(f"{name} {score:.2f}" for name, score in head["labels"].items())
-            table.add_row(path, str(number), labels, f"{head['cost']:+.4f}")
+            table.add_row(path, str(number), labels, cost_in_words(head))
     return table

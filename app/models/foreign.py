@@ -28,7 +28,7 @@ from headlight.model.checkpoint.files import (
     read_file,
     require_file,
 )
-from headlight.model.checkpoint.loading import write_atomically
+from headlight.model.checkpoint.loading import load, write_atomically
 from headlight.model.checkpoint.profile import read_profile
 from headlight.model.checkpoint.steps import id_of
 from headlight.model.config import RoutedExperts
@@ -50,6 +50,7 @@ from headlight.model.trace import AttentionFacts, Rotation
 if TYPE_CHECKING:
     from headlight.model.foreign.checks import Checked
     from headlight.model.foreign.model import ForeignModel
+    from headlight.model.served import Served
 
 logger = logging.getLogger(__name__)
 
@@ -134,6 +135,22 @@ def load_checked(
         except OSError as error:  # the directory is read-only, or its disk full
             logger.warning("the check of %s is not kept: %s", folder.name, error.strerror)
     return model
+
+
+def load_folder(folder: Path, checks: Path | None, *, device: torch.device | str) -> "Served":
+    """Load a model of either kind; a foreign one as `load_checked`, and kept where others are.
+
+    Args:
+        folder: of the model.
+        checks: as of `load_checked`; a directory that is not there is not made.
+        device: of the weights.
+
+    Raises:
+        CheckpointError: as `load_checked`.
+    """
+    if not foreign.is_foreign(folder):
+        return load(folder, device=device)
+    return load_checked(folder, checks if checks and checks.is_dir() else None, device=device)
 
 
 def require_transformers() -> None:

@@ -136,7 +136,11 @@ class HeadProfileAnswer(Answer):
     )
     entropy: float = Field(description="The mean entropy of its weights, in bits.")
     distance: float = Field(description="The mean number of tokens between query and key.")
-    cost: float = Field(description="The rise in bits a byte when the head writes nothing.")
+    cost: float | None = Field(
+        None,
+        description="The rise in bits a byte when the head writes nothing; null until it is "
+        "measured.",
+    )
     strongest: list[StrongestAnswer] = Field(
         description="The strongest weights that are not on a sink, one in a sentence and for two "
         "tokens."

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from headlight.model.device import choose_device
 from headlight.model.profiles.folder import measure_folder
+from headlight.models.foreign import load_folder
+from headlight.models.registry import CHECKS
 
 NICE = 10
 """How much lower its priority is than that of the server, which answers readers meanwhile."""
@@ -24,6 +26,7 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--sentences", type=int, required=True)
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--text", type=Path, nargs="*", default=())
     arguments = parser.parse_args()
     if hasattr(os, "nice"):
         os.nice(NICE)
@@ -37,7 +40,8 @@ def main() -> int:
 
     try:
         device = choose_device(arguments.device)
-        profile = measure_folder(arguments.folder, device, (), arguments.sentences, tell)
+        model = load_folder(arguments.folder, arguments.folder.parent / CHECKS, device=device)
+        profile = measure_folder(arguments.folder, model, arguments.text, arguments.sentences, tell)
     except (ValueError, OSError, ImportError, MemoryError, RuntimeError) as error:
         _print({"error": _sentence(error, arguments.folder)})
         return 1

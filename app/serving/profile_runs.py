@@ -17,6 +17,7 @@ from typing import Any
 
 from anyio import CancelScope
 
+from headlight.model.checkpoint.profile import is_whole
 from headlight.model.description import Description
 from headlight.problems import Problem, server_stopping
 from headlight.serving.concurrency import Places
@@ -48,7 +49,7 @@ class ProfileRuns:
     def reason_against(self, description: Description, folder: Path) -> str:
         """Return the reason in a sentence for which a model is not measured; empty: it can be."""
         name = description.id
-        if description.heads is not None:
+        if description.heads is not None and is_whole(description.heads):
             return f"The heads of {name} are measured already."
         if not self.seconds:
             return "This server measures no heads: HEADLIGHT_PROFILE_SECONDS is 0."

@@ -95,7 +95,7 @@ HEAD_SUMMARY = {
     "text": [str],
     "sentences": int,
     "bits_per_byte": float,
-    "attentions": {str: [{"labels": {str: float}, "cost": float}]},
+    "attentions": {str: [{"labels": {str: float}, "cost?": float}]},
 }
 # Spaces are made visible; a bar would end the cell of a Markdown table.
 VISIBLE = str.maketrans({" ": "·", "\n": "↵", "\t": "⇥", "|": "\\|"})
@@ -388,7 +388,12 @@ def _plainly(name: str) -> str:
 def _heads(card: ModelCard) -> Iterable[tuple[object, ...]]:
     for path, of_path in _group(card.heads, "attentions"):
         for number, head in enumerate(of_path):
-            yield path, number, _labels(head["labels"]), f"{head['cost']:+.4f}"
+            yield path, number, _labels(head["labels"]), cost_in_words(head)
+
+
+def cost_in_words(head: Mapping[str, Any]) -> str:
+    """Return the cost of a head, empty if it was not measured."""
+    return f"{head['cost']:+.4f}" if "cost" in head else ""
 
 
 def _labels(labels: Mapping[str, float]) -> str:

@@ -38,7 +38,7 @@ _HEAD = {
     "scores": {str: _SCORE},
     "entropy": float,
     "distance": float,
-    "cost": float,
+    "cost?": float,
     "strongest": [_STRONGEST],
 }
 _FEEDER = {"name": str, "share": float, "control": float}
@@ -53,6 +53,11 @@ SHAPE = {
     "examples": [{"text": str, "target": str}],
     "feeders?": {str: [{"queries": [_FEEDER], "keys": [_FEEDER], "values": [_FEEDER]}]},
 }
+
+
+def is_whole(profile: Mapping[str, Any]) -> bool:
+    """Return True if the cost of each head was measured too, and not only its labels."""
+    return all("cost" in head for heads in profile["attentions"].values() for head in heads)
 
 
 def labels_of(scores: Mapping[str, Mapping[str, float]]) -> list[str]:

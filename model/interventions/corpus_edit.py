@@ -26,7 +26,8 @@ CORPUS_SENTENCES = 64
 class CorpusEdit(Intervention):
     """Set a site to its mean over a corpus, or to its value at a token drawn from it.
 
-    The corpus is the sentences of the model's head profile, or ``texts``. ``seed`` decides the
+    The corpus is the sentences of the model's head profile or, if it has none, the examples of its
+    card, or ``texts``. ``seed`` decides the
     draw; all edited positions have the same value. ``targets`` belong to ``texts``, for a site in
     the decoder of an encoder–decoder.
     """
@@ -59,7 +60,8 @@ class CorpusEdit(Intervention):
         pairs = self._pairs(model)
         if not pairs:
             raise ImpossibleIntervention(
-                f"the model '{model.id}' has no head profile to take sentences from; send texts"
+                f"the model '{model.id}' has neither a head profile nor examples to take sentences "
+                "from; send texts, or measure its heads with `headlight profile`"
             )
         site = {each.name: each for each in model.description.sites}[self.site]
         axes = tuple(axis for axis in site.axes if axis != "batch")
@@ -105,7 +107,13 @@ class CorpusEdit(Intervention):
 
 
 def profile_texts(model: Served) -> tuple[tuple[str, str | None], ...]:
-    """Return the first sentences that the head profile of a model holds, with their targets."""
+    """Return the first sentences that the head profile of a model holds, with their targets.
+
+    Of a model without a profile they are the examples of its card, which have no targets.
+    """
+    if model.description.heads is None and model.config.kind != "encoder-decoder":
+        examples = model.description.card.examples.values()
+        return tuple((each if isinstance(each, str) else each.text, None) for each in examples)
     profile = model.description.heads or {}
-    examples = profile.get("examples", ())
-    return tuple((each["text"], each.get("target")) for each in examples[:CORPUS_SENTENCES])
+    listed = profile.get("examples", ())
+    return tuple((each["text"], each.get("target")) for each in listed[:CORPUS_SENTENCES])

@@ -9,12 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeGuard
 
-import torch
-
 from headlight.model.checkpoint.card import read_card, rounded, write_card
 from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.checkpoint.files import CARD
-from headlight.model.checkpoint.loading import load, write_atomically
+from headlight.model.checkpoint.loading import write_atomically
 from headlight.model.checkpoint.profile import HEADS, head_labels, to_json
 from headlight.model.corpus import CorpusError, SentencePair, read_documents, read_pairs
 from headlight.model.profiles.digits import profile_digits
@@ -29,10 +27,12 @@ ENGLISH_FRENCH = SENTENCES / "english_french.jsonl"
 
 def measure_folder(
     folder: Path,
-    device: torch.device,
+    checkpoint: Served,
     text: Sequence[Path],
     n_sentences: int,
     on_progress: Callable[[float], object] = lambda _: None,
+    *,
+    is_sample: bool = False,
 ) -> dict[str, Any]:
     """Measure every head of the model in a folder; write its profile, and a summary on its card.
 
@@ -40,18 +40,19 @@ def measure_folder(
 
     Args:
         folder: of the model.
-        device: to measure it on.
+        checkpoint: the model, loaded from the folder.
         text: files of text, or of pairs for an encoder–decoder; none: the project's own sentences.
             A model that multiplies reads its problems.
         n_sentences: the number of sentences to read.
         on_progress: called with the share that is done.
+        is_sample: whether the cost of each head and what feeds it are left out, which take a pass
+            for each head.
 
     Raises:
         CorpusError: a file is unusable, or the model reads no files.
-        ValueError: the folder is unusable.
+        ValueError: the model cannot be measured.
         OSError: the folder cannot be written.
     """
-    checkpoint = load(folder, device=device)
     if not os.access(folder, os.W_OK):  # not after minutes of measuring
         raise PermissionError(errno.EROFS, os.strerror(errno.EROFS), str(folder / HEADS))
     if _multiplies(checkpoint):
@@ -63,9 +64,14 @@ def measure_folder(
         names = [path.name for path in text] or ["the project's own texts"]
         documents = _documents(checkpoint, text)
         figures = profile_heads(
-            checkpoint, documents, n_sentences=n_sentences, on_progress=on_progress
+            checkpoint,
+            documents,
+            n_sentences=n_sentences,
+            on_progress=on_progress,
+            is_sample=is_sample,
         )
-    figures["feeders"] = measure_feeders(checkpoint, figures)
+    if not is_sample:
+        figures["feeders"] = measure_feeders(checkpoint, figures)
     profile: dict[str, Any] = {"text": names, **rounded(figures)}
     write_atomically(folder / HEADS, lambda path: path.write_text(to_json(profile), "utf-8"))
     if (folder / CARD).exists():
@@ -98,7 +104,7 @@ def summary_of(profile: Mapping[str, Any]) -> dict[str, Any]:
         "bits_per_byte": profile["bits_per_byte"],
         "attentions": {
             path: [
-                {"labels": of_head, "cost": head["cost"]}
+                {"labels": of_head, **({"cost": head["cost"]} if "cost" in head else {})}
                 for of_head, head in zip(labels[path], heads, strict=True)
             ]
             for path, heads in profile["attentions"].items()

@@ -55,6 +55,7 @@ def profile_heads(
     n_sentences: int = 1000,
     question_end: str = "",
     on_progress: Callable[[float], object] = lambda _: None,
+    is_sample: bool = False,
 ) -> dict[str, Any]:
     """Measure every head of a model.
 
@@ -65,6 +66,7 @@ def profile_heads(
         question_end: what ends a question that no model can predict. Then ``cost`` is of the text
             after it, and ``subject`` and ``antecedent`` are left out.
         on_progress: called with the share of the passes that are done, in 0 … 1.
+        is_sample: whether ``cost`` is left out, which takes a pass for each head.
 
     Returns:
         Plain data as `headlight.model.checkpoint.profile.SHAPE`, not rounded and without ``text``.
@@ -79,7 +81,7 @@ def profile_heads(
     """
     inputs = sentences_of(checkpoint, documents, n_sentences)
     reader = Reader(checkpoint)
-    n_heads = sum(described.n_heads for described in reader.facts.values())
+    n_heads = 0 if is_sample else sum(each.n_heads for each in reader.facts.values())
     n_passes = (2 + n_heads) * len(list(passes(inputs)))
     n_done = 0
 
@@ -103,6 +105,7 @@ def profile_heads(
         ),
         question_end=question_end,
         on_pass=on_pass,
+        is_sample=is_sample,
     )
 
 
@@ -127,6 +130,7 @@ def finished_profile(
     *,
     question_end: str = "",
     on_pass: Callable[[], None] = lambda: None,
+    is_sample: bool = False,
 ) -> dict[str, Any]:
     """Return the profile of every head from its sums, with what is measured once for a model.
 
@@ -138,6 +142,7 @@ def finished_profile(
         sentences: what was read.
         question_end: as in `profile_heads`.
         on_pass: called after each pass that measures the cost of a head.
+        is_sample: as in `profile_heads`.
 
     Raises:
         CorpusError, ValueError: as `profile_heads`.
@@ -152,7 +157,8 @@ def finished_profile(
     )
     for name, made in controlled.items():
         _add_controlled(checkpoint, spec, sums, name, made)
-    bits, costs = ablation_costs(checkpoint, sentences.sample, facts, question_end, on_pass)
+    ablated = {} if is_sample else facts
+    bits, costs = ablation_costs(checkpoint, sentences.sample, ablated, question_end, on_pass)
     return _profile(checkpoint, sentences, sums, costs) | {
         "bits_per_byte": bits,
         "controlled": {name: len(made) for name, made in controlled.items()},
@@ -333,8 +339,11 @@ def _profile(
     costs: Mapping[str, Sequence[float]],
 ) -> dict[str, Any]:
     shown: dict[Any, int] = {}
+    described = Reader(checkpoint).facts
     attentions = {
-        path: [_head(of_path, head, costs[path][head], shown) for head in range(len(costs[path]))]
+        path: [
+            _head(of_path, head, costs.get(path), shown) for head in range(described[path].n_heads)
+        ]
         for path, of_path in sums.items()
     }
     return {
@@ -348,7 +357,9 @@ def _profile(
     }
 
 
-def _head(sums: HeadSums, head: int, cost: float, shown: dict[Any, int]) -> dict[str, Any]:
+def _head(
+    sums: HeadSums, head: int, costs: Sequence[float] | None, shown: dict[Any, int]
+) -> dict[str, Any]:
     names = [name for name, count in sums.counts.items() if count]
     means = {name: sums.mean(name, head) for name in names}
     entropy_bits, distance = (means.pop(name)[0] for name in ("entropy", "distance"))
@@ -360,7 +371,7 @@ def _head(sums: HeadSums, head: int, cost: float, shown: dict[Any, int]) -> dict
         "scores": scores,
         "entropy": entropy_bits,
         "distance": distance,
-        "cost": cost,
+        **({} if costs is None else {"cost": costs[head]}),
         "strongest": [
             {
                 "sentence": shown.setdefault(place["order"], len(shown)),

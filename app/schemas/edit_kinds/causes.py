@@ -56,7 +56,8 @@ class _CorpusRequest(EditForm):
     positions: Positions | None = Field(None, description="If omitted, every position.")
     texts: Annotated[list[Text], Field(max_length=MAX_TEXTS)] | None = Field(
         None,
-        description="The corpus; if omitted, the first sentences of the model's head profile.",
+        description="The corpus; if omitted, the first sentences of the model's head profile, or "
+        "the examples of its card if its heads were not measured.",
     )
     targets: Annotated[list[Text], Field(max_length=MAX_TEXTS)] | None = Field(
         None, description="Those of the texts, for a site in the decoder of an encoder–decoder."

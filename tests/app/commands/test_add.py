@@ -17,9 +17,11 @@ from headlight.commands import adding as add_module
 from headlight.commands.adding import MEASURED, made_card
 from headlight.model.checkpoint.card import read_card
 from headlight.model.checkpoint.loading import ZOO
+from headlight.model.checkpoint.profile import is_whole
 from headlight.model.foreign.checks import EAGER
-from headlight.models.foreign import STORED, load_checked
+from headlight.models.foreign import STORED, load_checked, read_description
 from headlight.models.registry import CHECKS
+from headlight.serving import profile_process
 from tests.tiny_checkpoints import save_checkpoint
 
 README = """---
@@ -58,6 +60,9 @@ def run(zoo, models_dir, monkeypatch):
     monkeypatch.setenv("HEADLIGHT_DEVICE", "cpu")
     monkeypatch.setattr("headlight.commands.output.notes.width", 400)
     monkeypatch.setattr("headlight.commands.output.console.width", 400)
+    for name in ("subject", "antecedent"):  # they are longer than a tiny model reads
+        monkeypatch.setattr(f"headlight.model.profiles.measure.{name}_sentences", list)
+    monkeypatch.setattr(add_module, "refine", lambda *_: None)
     options = ("--models-dir", str(models_dir))
     return lambda *words: CliRunner().invoke(cli.app, [*words, *options])
 
@@ -339,3 +344,41 @@ def test_a_repository_of_pickles_is_refused(hub, models_dir):
     assert result.returncode == 1
     assert "may run code when it is opened" in result.stderr
     assert left_in(models_dir) == []
+
+
+def test_heads_are_measured_at_once_on_sentences_of_ones_own(run, gpt2, models_dir, tmp_path):
+    refined = []
+    text = tmp_path / "mine.txt"
+    text.write_text("".join(f"Le chat {n} dort.\n" for n in range(9)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(add_module, "refine", lambda *given: refined.append(given))
+        result = run("add", str(gpt2), "--text", str(text))
+    assert result.exit_code == 0, result.output
+    profile = read_description(models_dir / "gpt2")[0].heads
+    assert profile["text"] == ["mine.txt"]
+    assert not is_whole(profile)
+    assert {len(heads) for heads in profile["attentions"].values()} == {4}
+    assert refined == [(models_dir / "gpt2", [text], "cpu")]
+
+
+def test_heads_are_left_alone_if_told_so_and_a_missing_file_adds_nothing(run, gpt2, models_dir):
+    result = run("add", str(gpt2), "--text", "none.txt")
+    assert result.exit_code == 2
+    assert "none.txt: there is no such file" in result.stderr
+    assert left_in(models_dir) == []
+    assert run("add", str(gpt2), "--no-heads").exit_code == 0
+    assert read_description(models_dir / "gpt2")[0].heads is None
+
+
+def test_the_process_that_goes_on_measures_what_each_head_is_worth(
+    run, gpt2, models_dir, monkeypatch
+):
+    run("add", str(gpt2), "--no-heads")
+    folder = models_dir / "gpt2"
+    text = models_dir.parent / "mine.txt"
+    text.write_text("".join(f"Le chat {n} dort.\n" for n in range(9)))
+    words = ["--sentences", "2", "--text", str(text)]
+    monkeypatch.setattr("os.nice", lambda _: 0)
+    monkeypatch.setattr("sys.argv", ["profile", str(folder), *words])
+    assert profile_process.main() == 0
+    assert is_whole(read_description(folder)[0].heads)

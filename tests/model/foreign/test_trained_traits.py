@@ -25,7 +25,7 @@ def test_massive_activations_and_sinks_leave_nothing_out(name, dtype):
     assert graph == parts_of(random).graph
 
 
-@pytest.mark.parametrize("name", ["gpt2", "llama", "opt"])
+@pytest.mark.parametrize("name", ["gpt2", "opt"])
 def test_the_model_with_these_traits_has_them(name):
     assert TEXT[0] % EVERY == 0
     model = serve_module(trained_like(name), "causal", name)
@@ -34,7 +34,7 @@ def test_the_model_with_these_traits_has_them(name):
     stream, weights = (captured[site] for site in sites)
     assert stream[0, 0].abs().max() > 0.9 * SIZE
     assert stream[0, 1:].abs().max() < 0.01 * SIZE
-    assert weights[0, ::2, 1:4, 0].mean() > 0.3  # within the window of Mistral
+    assert weights[0, ::2, 1:4, 0].mean() > 0.3
 
 
 FRESH = {

@@ -216,7 +216,9 @@ function factsOf(trace, place, { layer, head: number }, { cost, entropy, distanc
     ({ name, share: part, side }) => `${name} (${side}, ${percent(part, 0)})`,
   );
   return [
-    ['Switched off over many sentences', costInWords(profiles.bits_per_byte, cost)],
+    ...(cost == null
+      ? []
+      : [['Switched off over many sentences', costInWords(profiles.bits_per_byte, cost)]]),
     ['Entropy', `${decimal(entropy, 2)} bits`],
     ['Distance', `${distance.toFixed(1)} tokens`],
     ...(fed.length > 0 ? [['Fed by', fed.join('; ')]] : []),
