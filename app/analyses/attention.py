@@ -12,7 +12,6 @@ from pydantic import Field
 from headlight.analyses.analysis import Analysis, Choices, Result
 from headlight.forms import Answer, ArraysAnswer, TensorAnswer
 from headlight.model.checkpoint.card import aligner_of
-from headlight.model.config import TransformerConfig
 from headlight.model.trace import Trace
 
 if TYPE_CHECKING:
@@ -179,23 +178,26 @@ class HeadCircuits(Analysis):
         "that the token looks for (QK), from the weights alone"
     )
     needs = ("*.residual.after", "*_attention.weights")
+    also = ("*_attention.gain",)
     answer = CircuitsAnswer
 
     def reason_against(self, description: Description) -> str | None:
         """Return the reason why a model's weights do not make circuits; None: they do."""
         from headlight.model.analysis.logit_attribution import normalised_stream
 
-        if description.architecture != "headlight":
-            return "it does not offer the weights of its norms"
+        if reason := description.omitted.get("head_circuits"):
+            return reason
         if getattr(description.config, "has_embedding_norm", False):
             return "its embedding and the position are normalised together, so neither can be read"
         return normalised_stream(description)
 
     def compute(self, trace: Trace, model: Served, ask: Choices) -> Result:
-        from headlight.model.analysis.head_circuits import head_circuits
+        from headlight.model.analysis.head_circuits import head_circuits, token_embeddings
 
-        assert isinstance(model.config, TransformerConfig)
-        circuits = head_circuits(trace, model.weights(), model.linear_exit, model.config)
+        embeddings = token_embeddings(model.weights(), model.config)
+        circuits = head_circuits(
+            trace, model.graph_weights(), embeddings, model.linear_exit, model.config
+        )
         ids = [array.data for name, array in circuits.arrays.items() if name.endswith("_ids")]
         unique = np.unique(np.concatenate([each.reshape(-1) for each in ids]))
         texts = {str(token): model.tokenizer.text_of(int(token)) for token in unique}

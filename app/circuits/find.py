@@ -9,6 +9,7 @@ from typing import Any
 
 from headlight.model.circuits.circuit import (
     Circuit,
+    Progress,
     find_circuit,
     measure,
     ranked,
@@ -27,7 +28,13 @@ MAX_TOKENS = 2**17
 N_RANKED = 400
 
 
-def compute(request: CircuitRequest, model: Served, *, is_cut: bool = False) -> CircuitAnswer:
+def compute(
+    request: CircuitRequest,
+    model: Served,
+    *,
+    is_cut: bool = False,
+    on_progress: Progress = lambda _: None,
+) -> CircuitAnswer:
     """Find a circuit, or measure the one whose edges are given.
 
     With `is_cut` the edges that are given are cut, and all others are the circuit.
@@ -38,7 +45,7 @@ def compute(request: CircuitRequest, model: Served, *, is_cut: bool = False) -> 
         Cancelled: as `cancellation`.
     """
     try:
-        return _compute(request, model, is_cut=is_cut)
+        return _compute(request, model, on_progress, is_cut=is_cut)
     except NoGraph as error:
         raise Problem(422, "no-graph", str(error)) from error
     except UnknownEdge as error:
@@ -47,7 +54,9 @@ def compute(request: CircuitRequest, model: Served, *, is_cut: bool = False) -> 
         raise Problem(422, "invalid-pairs", str(error)) from error
 
 
-def _compute(request: CircuitRequest, model: Served, *, is_cut: bool) -> CircuitAnswer:
+def _compute(
+    request: CircuitRequest, model: Served, on_progress: Progress, *, is_cut: bool
+) -> CircuitAnswer:
     pairs, texts, skipped = pairs_of(request, model)
     if request.by_position:
         pairs, texts, skipped = _of_one_length(pairs, texts, skipped)
@@ -71,6 +80,7 @@ def _compute(request: CircuitRequest, model: Served, *, is_cut: bool) -> Circuit
             n_edges=request.n_edges,
             faithfulness=request.faithfulness,
             holds_out=request.holds_out,
+            on_progress=on_progress,
         )
     return answer(passes, circuit, request, texts, skipped)
 

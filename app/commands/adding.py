@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import glob
 import hashlib
+import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -73,6 +75,10 @@ MAX_SMALL_BYTES = 2**26
 SPARE_BYTES = 2**28
 """Disk space that is left free when a model is added."""
 
+TERMINATED = 128 + signal.SIGTERM
+"""The status of a command that a signal ended."""
+
+_OF_PROCESS = re.compile(rf"{re.escape(STAGED)}(\d+)-\w+", re.ASCII)
 _REPOSITORY = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}(@[\w./-]{1,200})?", re.ASCII)
 
 
@@ -193,12 +199,33 @@ def _target(name: str, settings: Settings) -> Path:
 
 @contextmanager
 def _staging(directory: Path) -> Iterator[Path]:
-    """Yield a hidden folder in the models directory; remove it, with what is in it, at the end."""
-    staged = Path(mkdtemp(prefix=STAGED, dir=directory))
+    """Yield a hidden folder in the models directory; remove it, with what is in it, at the end.
+
+    A signal to terminate is an end, too; what a process left that was killed is removed here.
+    """
+    for path in directory.glob(f"{STAGED}*-*"):
+        if (match := _OF_PROCESS.fullmatch(path.name)) and not _runs(int(match[1])):
+            shutil.rmtree(path, ignore_errors=True)
+    staged = Path(mkdtemp(prefix=f"{STAGED}{os.getpid()}-", dir=directory))
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
     try:
         yield staged
     finally:
         shutil.rmtree(staged, ignore_errors=True)
+        signal.signal(signal.SIGTERM, before)
+
+
+def _runs(process: int) -> bool:
+    """Return True if there is a process of that number, or this system does not tell."""
+    if os.name != "posix":
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass
+    return True
 
 
 def _copy(folder: Path, staged: Path) -> None:

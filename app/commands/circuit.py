@@ -10,7 +10,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from headlight.commands.options import Device, Force, ModelsDir
-from headlight.commands.output import STANDARD_OUTPUT, check, show, writing
+from headlight.commands.output import STANDARD_OUTPUT, check, progress, show, writing
 from headlight.commands.parsing import (
     Commands,
     UsageError,
@@ -82,7 +82,9 @@ def circuit(
         raise UsageError(request_errors(error, given(ctx), flags_of(ctx))) from error
     registry = registry_of(settings)
     try:
-        answer = compute(request, registry.checkpoint(settings.default_model))
+        checkpoint = registry.checkpoint(settings.default_model)
+        with progress("finding the circuit") as on_progress:
+            answer = compute(request, checkpoint, on_progress=on_progress)
     except Problem as problem:
         raise ValueError(problem.detail) from problem
     if save_pairs is not None:

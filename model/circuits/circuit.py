@@ -11,7 +11,8 @@ Hanna et al. 2024, https://arxiv.org/abs/2403.17806.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Sequence
+import math
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -23,6 +24,7 @@ from headlight.model.circuits.edges import Edges, Place
 from headlight.model.circuits.pairs import PairPasses
 
 Rule: TypeAlias = Literal["top", "greedy", "pruned"]
+Progress: TypeAlias = Callable[[float], object]
 
 COUNTS = (0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 40, 60, 80, 120, 240, 480)
 """The numbers of edges at which the curve is measured; all edges are its last point."""
@@ -30,6 +32,8 @@ N_RESAMPLED = 1000
 BEGIN_WITH = 3
 """Times as many edges as are asked for: what ``pruned`` leaves edges out of."""
 LEAST_DIFFERENCE = 1e-3
+_SCORED, _CHOSEN = 0.2, 0.6
+"""The shares of the work that are done when edges are scored, and chosen."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +98,7 @@ def find_circuit(
     n_edges: int | None = None,
     faithfulness: float | None = None,
     holds_out: bool = True,
+    on_progress: Progress = lambda _: None,
 ) -> Circuit:
     """Find a circuit of a number of edges, or the smallest of a faithfulness.
 
@@ -106,6 +111,7 @@ def find_circuit(
         n_edges: how many; None: see `faithfulness`.
         faithfulness: to reach on the pairs that edges are chosen on, by the fewest edges.
         holds_out: False: the same pairs choose and measure.
+        on_progress: called with the share of the work that is done.
 
     Raises:
         ValueError: the texts of the pairs give the same logit difference.
@@ -114,8 +120,9 @@ def find_circuit(
     is_split = holds_out and len(passes.pairs) > 1
     choosing = replace(passes, pairs=passes.pairs[::2]) if is_split else passes
     measuring = replace(passes, pairs=passes.pairs[1::2]) if is_split else passes
-    shares = _Shares(choosing)
+    shares = _Shares(choosing, on_progress)
     scores = edge_scores(choosing, method, steps)
+    on_progress(_SCORED)
     order = ranked(passes.edges, scores, rule)
     least = 0.9 if faithfulness is None else faithfulness
     if n_edges is None:
@@ -126,6 +133,7 @@ def find_circuit(
         wanted = order[:n_edges]
         if rule == "pruned":
             wanted = shares.pruned(order[: BEGIN_WITH * n_edges], n_edges)
+    on_progress(_CHOSEN)
     on_paths = set(passes.edges.on_paths(wanted))
     edges = tuple(edge for edge in wanted if edge in on_paths)
     measured = _Shares(measuring) if is_split else shares
@@ -196,8 +204,8 @@ def ranked(edges: Edges, scores: Float[np.ndarray, " edge"], rule: Rule) -> list
 class _Shares:
     """The logit differences of some pairs, and shares of what lies between them."""
 
-    def __init__(self, passes: PairPasses) -> None:
-        self.passes = passes
+    def __init__(self, passes: PairPasses, on_progress: Progress = lambda _: None) -> None:
+        self.passes, self.on_progress = passes, on_progress
         self.clean, self.corrupted = passes.whole()
         if passes.baseline != "corrupted":
             self.corrupted = passes.with_only([()])[0]
@@ -280,8 +288,10 @@ class _Shares:
         """
         left = self._on_paths(edges)
         sign = np.sign(self.clean.mean() - self.corrupted.mean())
-        part = 4
+        part, first = 4, len(left)
         while len(left) > n_edges:
+            done = math.log(first / len(left)) / math.log(first / n_edges)
+            self.on_progress(_SCORED + done * (_CHOSEN - _SCORED))
             runs = self.runs([[edge for edge in left if edge != out] for out in left])
             order = np.argsort(runs.mean(axis=1) * sign, kind="stable")
             n_kept = max(n_edges, len(left) - max(1, len(left) // part))

@@ -25,6 +25,7 @@ from headlight.model.attention.observer import OBSERVED_AXES
 from headlight.model.checkpoint.files import CheckpointError
 from headlight.model.foreign.blockwise_check import check_blocks, observe
 from headlight.model.foreign.generation import ForeignWriter
+from headlight.model.foreign.graph import graph_weights
 from headlight.model.foreign.loading import quiet, set_attention
 from headlight.model.foreign.logit_lens import exits, linear_exit
 from headlight.model.foreign.matrices import output_weights
@@ -141,6 +142,7 @@ class _Checks:
         self._fuse(logits)
         self._check_projections(captured)
         self._check_lens(captured)
+        self._check_circuits(captured)
         if self.model.named.kind == "decoder":
             self._check_cache(captured)
         self._check_padding()
@@ -528,6 +530,42 @@ class _Checks:
             self.omitted["linear_exit"] = _line(error)
         except (RuntimeError, TypeError, IndexError, AttributeError, KeyError) as error:
             self.omitted["linear_exit"] = f"its exit has no gradient: {_line(error)}"
+
+    def _check_circuits(self, captured: dict[str, Tensor]) -> None:
+        """Check that embeddings enter the stream times a factor, and that norms are one vector."""
+        named, weights = self.model.named, graph_weights(self.model)
+        for stack in dict.fromkeys(layer.stack for layer in named.layers):
+            tokens = captured.get(f"{stack}.embedding.tokens")
+            output = captured.get(f"{stack}.embedding.output")
+            if tokens is None or output is None:
+                self.omitted["head_circuits"] = named.omitted.get(
+                    f"{stack}.embedding.W_E", "the embedding of a token is not known"
+                )
+                return
+            given, made = tokens.double(), output.double()
+            if (positional := captured.get(f"{stack}.embedding.positional")) is not None:
+                made = made - positional.double()
+            factor = float((given * made).sum() / (given * given).sum())
+            if _distance(factor * given, made) > self._limit(LENS) * _scale(made):
+                self.omitted["head_circuits"] = (
+                    "more than a factor lies between the embedding of a token and the stream"
+                )
+                return
+        for facts in named.facts:
+            layer, _, kind = facts.path.rpartition(".")
+            site = f"{layer}.{kind.removeprefix('self_')}_norm"
+            matrices = [named.matrices.get(f"{facts.path}.W_{letter}") for letter in "QKV"]
+            if weights.norm(site) is None or facts.scale is None or None in matrices:
+                self.omitted["head_circuits"] = (
+                    f"what {facts.path} reads is more than a norm of the stream and a matrix"
+                )
+                return
+            for matrix in filter(None, matrices):
+                if any(norm.weight.shape != matrix.columns.shape[1:] for norm, _ in matrix.norms):
+                    self.omitted["head_circuits"] = (
+                        f"{facts.path} normalises queries or keys of all heads at once"
+                    )
+                    return
 
     def _check_cache(self, whole: dict[str, Tensor]) -> None:
         """Check that a row computed with the cache is the row of the whole text."""

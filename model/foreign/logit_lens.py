@@ -50,6 +50,8 @@ def linear_exit(
     Raises:
         ValueError: it has not.
     """
+    if len(tokens) > len(stream):
+        return _whole_exit(model, stream, tokens)
     dtype = next(model.module.parameters()).dtype
     largest = max(1e-6, float(np.abs(stream).max()))
     probe = 2 * np.roll(stream, 1) + np.roll(stream, 7) ** 2 / largest
@@ -80,3 +82,29 @@ def linear_exit(
             "logits are not a sum over its parts"
         )
     return LinearExit(directions, at_zero)
+
+
+_ROWS = 128
+
+
+def _whole_exit(
+    model: ForeignPasses, stream: Float[np.ndarray, " d_model"], tokens: Sequence[int]
+) -> LinearExit:
+    """As `linear_exit`, of more tokens than features: from the exit of each feature by itself.
+
+    The norm of the stream s·e_i is the same for all i, so f(s·e_i) − f(0) is v_i times a constant,
+    which the gradients of two tokens tell.
+    """
+    width = len(stream)
+    size = max(1.0, float(np.linalg.norm(stream)))
+    step = min(_ROWS, model.config.max_tokens)
+    rows = (
+        size * np.eye(width, dtype=np.float32)[start : start + step]
+        for start in range(0, width, step)
+    )
+    (at_zero,) = exits(model, [np.zeros((1, width), np.float32)])
+    chosen = at_zero[0][list(tokens)].astype(np.float64)
+    changes = np.concatenate([logits[:, list(tokens)] for logits in exits(model, rows)]) - chosen
+    exact = linear_exit(model, stream, tokens[:2]).directions
+    factor = float((exact * changes[:, :2].T).sum() / np.square(changes[:, :2]).sum())
+    return LinearExit(factor * changes.T, chosen)

@@ -45,6 +45,8 @@ SENTENCE_END = re.compile(r"(?<=[.!?])(?<!Mr\.)(?<!Dr\.)(?<!Mrs\.)[\"']?\s+(?=[\
 LEAST_TOKENS, MOST_TOKENS = 8, 48
 N_TRIED = 3  # as many sentences are cut into tokens for each that is read
 SEGMENT, N_RANDOM_ROWS = 24, 16
+N_CONTROLLED = 48
+"""The controlled sentences of each kind that a sample reads."""
 Item = TypeVar("Item")
 
 
@@ -155,6 +157,8 @@ def finished_profile(
         if not question_end
         else {}
     )
+    if is_sample:
+        controlled = {name: _evenly(made, N_CONTROLLED) for name, made in controlled.items()}
     for name, made in controlled.items():
         _add_controlled(checkpoint, spec, sums, name, made)
     ablated = {} if is_sample else facts

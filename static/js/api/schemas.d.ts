@@ -452,7 +452,7 @@ export interface HeadProfileAnswer {
   scores: Record<string, HeadScoreAnswer>;
   entropy: number;
   distance: number;
-  cost: number;
+  cost?: number | null;
   strongest: StrongestAnswer[];
 }
 

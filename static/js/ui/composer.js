@@ -22,6 +22,13 @@ const STALE =
 
 export const ADD_COMMAND = 'headlight add org/name';
 
+/** Small models to begin with: what to add, what it shows, size and licence. */
+const SUGGESTED = [
+  ['HuggingFaceTB/SmolLM2-135M-Instruct', 'rotary positions, shared keys', '269 MB, Apache 2.0'],
+  ['openai-community/gpt2', 'the model of most papers on circuits', '548 MB, MIT'],
+  ['google-bert/bert-base-uncased', 'a word hidden by [MASK]', '440 MB, Apache 2.0'],
+];
+
 /** The menu's groups, in this order. */
 const KINDS = [
   ['decoder', 'Decoders: the next token'],
@@ -101,7 +108,13 @@ export function createComposer(
       menu.replaceChildren(
         ...groupsOf(models),
         ...damaged(unavailable),
-        element('option', { disabled: true }, `Add one: ${ADD_COMMAND}`),
+        element(
+          'optgroup',
+          { label: `Add one: ${ADD_COMMAND}` },
+          SUGGESTED.map(([name, ...facts]) =>
+            element('option', { disabled: true }, `${name} (${facts.join('; ')})`),
+          ),
+        ),
       );
     },
 

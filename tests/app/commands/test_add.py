@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -382,3 +383,23 @@ def test_the_process_that_goes_on_measures_what_each_head_is_worth(
     monkeypatch.setattr("sys.argv", ["profile", str(folder), *words])
     assert profile_process.main() == 0
     assert is_whole(read_description(folder)[0].heads)
+
+
+def test_what_a_killed_process_left_is_removed_and_what_another_adds_is_not(run, gpt2, models_dir):
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    gone, busy = (models_dir / f".adding-{pid}-abc" for pid in (dead.pid, os.getpid()))
+    for folder in (gone, busy):
+        folder.mkdir(parents=True)
+        (folder / "model.safetensors").write_bytes(b"half")
+    assert run("add", str(gpt2), "--no-heads").exit_code == 0
+    assert left_in(models_dir) == [busy.name, "gpt2"]
+
+
+def test_a_signal_to_terminate_leaves_nothing(run, gpt2, models_dir, monkeypatch):
+    def terminated(*_, **__):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(add_module, "load_checked", terminated)
+    assert run("add", str(gpt2)).exit_code == add_module.TERMINATED
+    assert left_in(models_dir) == []

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from headlight.model.analysis.head_circuits import head_circuits
+from headlight.model.analysis.head_circuits import head_circuits, token_embeddings
 from headlight.model.analysis.logit_attribution import LogitDifference, logit_attribution
 from headlight.model.trace import AttentionFacts, Token
 
@@ -51,9 +51,9 @@ def circuits(make_model, read, parameters_of, checkpoint_of):
             target_tokens=tokens_of(TARGET) if is_pair else None,
             attentions=attentions,
         )
-        result = head_circuits(
-            trace, checkpoint.weights(), checkpoint.linear_exit, config, top or config.vocab_size
-        )
+        embeddings = token_embeddings(checkpoint.weights(), config)
+        exit_of, graph = checkpoint.linear_exit, checkpoint.graph_weights()
+        result = head_circuits(trace, graph, embeddings, exit_of, config, top or config.vocab_size)
         at = replace(AT, position=len(TARGET if is_pair else ids) - 1)
         parts = logit_attribution(trace, checkpoint.linear_exit, parameters_of(model), at)
         return trace, result, parts
