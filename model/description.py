@@ -29,7 +29,7 @@ class Description:
     ``checks`` are the differences that the self-check of a foreign model measured. ``features`` are
     what it can do beyond being traced: ``generate``, ``translate``, ``fill``, ``logit_lens``,
     ``head_outputs``, ``chat``. ``normalization`` are the tokenizer's changes to a text.
-    ``matrices`` are the names of the weights that can be quantized, none of a foreign model;
+    ``matrices`` are the names of the weights that can be quantized;
     ``quantization`` is that of the weights as they are stored, None if they are not quantized.
     ``heads`` is the profile of the heads, if one was measured (`head_profiles`), and ``curves`` are
     those of the training run, if they were kept (`run_curves`). ``steps`` are the states of the

@@ -104,7 +104,7 @@ class QuantizationSensitivity(Analysis):
             return "its weights are quantized already"
         if description.matrices:
             return None
-        return "its weights are not those of Headlight's own models"
+        return "its weights are not named; add it again"
 
     def compute(self, trace: Trace, model: Served, ask: Choices) -> Result:
         from headlight.model.analysis.quantization_sensitivity import (

@@ -93,6 +93,7 @@ class Stored(BaseModel):
     features: frozenset[Line]
     omitted: dict[Line, Line]
     checks: dict[Line, float]
+    matrices: Annotated[tuple[Line, ...], Field(max_length=100_000)] = ()
 
 
 _OF_DESCRIPTION = tuple(Stored.model_fields.keys() - {"format", "files"})

@@ -140,6 +140,32 @@ def _matrix_of(module: nn.Module) -> Tensor | None:
     return weight if type(module).__name__ == "Conv1D" else weight.T
 
 
+def rounded_matrices(model: nn.Module, named: Named) -> dict[str, nn.Parameter]:
+    """Return the parameters with two or more axes, named by the part that they are in."""
+    by_name: dict[str, nn.Parameter] = {}
+    taken: set[int] = set()
+
+    def add(path: str, module: nn.Module) -> None:
+        for name, parameter in module.named_parameters():
+            if parameter.ndim > 1 and id(parameter) not in taken:
+                taken.add(id(parameter))
+                by_name[f"{path}.{name}" if path else name] = parameter
+
+    for stack, table in named.embeddings.items():
+        add(f"{stack}.embedding.tokens", table)
+    for stack, (table, _) in named.tables.items():
+        add(f"{stack}.embedding.positions", table)
+    for layer in named.layers:
+        for kind, attention in layer.attentions.items():
+            add(f"{layer.path}.{kind}", attention.call.module)
+        experts = f"{layer.path}.experts"
+        add(
+            experts if experts in named.experts else f"{layer.path}.feed_forward", layer.call.module
+        )
+    add("", model)
+    return by_name
+
+
 # --- reading them ---------------------------------------------------------------------------------
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -178,12 +178,6 @@ class ForeignModel(ForeignPasses):
                 )
             translations.append(self.decoding.written(out[0].tolist()))
         return translations
-
-    def with_weights_of(
-        self, interventions: Sequence[Intervention]
-    ) -> AbstractContextManager[None]:
-        """As `Served.with_weights_of`: no intervention changes the weights of this model."""
-        return nullcontext()
 
     def writer(self, interventions: Sequence[Intervention] = ()) -> ForeignWriter:
         """As `Served.writer`.
@@ -452,6 +446,7 @@ def serve_module(
         ),
         omitted=result.omitted | lacking,
         checks=result.measured,
+        matrices=tuple(passes.matrices),
         is_streamed=passes.is_streamed,
     )
     return ForeignModel(passes, description, tokenizer, result, decoding)

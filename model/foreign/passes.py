@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from headlight.model.attention.observer import OBSERVED_AXES
 from headlight.model.config import Architecture
+from headlight.model.foreign.matrices import rounded_matrices
 from headlight.model.foreign.points import new_pass
 from headlight.model.foreign.rotations import separates, switches_of
 from headlight.model.foreign.sites import Named
 from headlight.model.hooks import Capture, Edit, HookedModule, HookPoint
-from headlight.model.interventions.intervene import bound, site_edits, unscaled_paths
+from headlight.model.interventions.intervene import (
+    bound,
+    quantizations_of,
+    site_edits,
+    unscaled_paths,
+)
 from headlight.model.interventions.intervention import ImpossibleIntervention, Intervention
+from headlight.model.quantization.affine import quantized_weights
 from headlight.model.served import UnwatchedPass, pad
 
 _WHOLE = (".scores", ".weights", ".sink", ".bias")
@@ -220,6 +228,7 @@ class ForeignPasses:
         unscaled = unscaled_paths(self.config, listed, self.paths)
         self._require_scales(unscaled)
         with ExitStack() as stack:
+            stack.enter_context(self.with_weights_of(listed))
             for site, edit in self._site_edits(listed):
                 self._require_site(site)
                 stack.enter_context(self.points.edit(site, edit))
@@ -244,6 +253,20 @@ class ForeignPasses:
                 raise ImpossibleIntervention(
                     f"the factor of Q·Kᵀ at {path} is not known, so it cannot be left out"
                 )
+
+    def with_weights_of(
+        self, interventions: Sequence[Intervention]
+    ) -> AbstractContextManager[None]:
+        """As `Served.with_weights_of`."""
+        quantizations = quantizations_of(interventions)
+        if not quantizations:
+            return nullcontext()
+        return quantized_weights(self.module, quantizations, self.matrices)
+
+    @cached_property
+    def matrices(self) -> dict[str, nn.Parameter]:
+        """The weights that can be rounded, by the part that they are in."""
+        return rounded_matrices(self.module, self.named)
 
     @property
     def paths(self) -> frozenset[str]:

@@ -72,8 +72,8 @@ def require_quantizable(
 
     Raises:
         UnknownPart: a part matches no matrix.
-        ImpossibleIntervention: the weights are quantized already, are not those of a model of this
-            project, or two quantizations overlap.
+        ImpossibleIntervention: the weights are quantized already, are not named, or two
+            quantizations overlap.
     """
     quantizations = quantizations_of(interventions)
     if not quantizations:
@@ -85,8 +85,7 @@ def require_quantizable(
         )
     if not matrices:
         raise ImpossibleIntervention(
-            "only the weights of Headlight's own models can be quantized in a pass; this one's are "
-            "used by the code of Hugging Face Transformers"
+            "this model has no weights that can be quantized; add it again, so that they are named"
         )
     try:
         assigned(matrices, quantizations)

@@ -313,16 +313,26 @@ def assigned(
 
 
 @contextmanager
-def quantized_weights(model: nn.Module, quantizations: Sequence[Quantization]) -> Iterator[None]:
+def quantized_weights(
+    model: nn.Module,
+    quantizations: Sequence[Quantization],
+    matrices: Mapping[str, nn.Parameter] | None = None,
+) -> Iterator[None]:
     """Compute with quantized weights inside the ``with`` block, only in this thread.
 
     The parameters keep their values: each operation on one is given its rounded copy. Other threads
     that run the same model at the same time see nothing of it.
 
+    Args:
+        model: the model.
+        quantizations: of its weights.
+        matrices: its matrices by name; None: by the names of the modules.
+
     Raises:
         UnknownPart, ValueError: as `assigned`; or a weight is not finite.
     """
-    with _Replacing(_rounded(model, tuple(quantizations))):
+    matrices = matrices_of(model) if matrices is None else matrices
+    with _Replacing(_rounded(model, tuple(quantizations), matrices)):
         yield
 
 
@@ -330,13 +340,16 @@ _KEPT: WeakKeyDictionary[nn.Module, tuple[Any, dict[int, Tensor]]] = WeakKeyDict
 _KEEPING = Lock()
 
 
-def _rounded(model: nn.Module, quantizations: tuple[Quantization, ...]) -> dict[int, Tensor]:
+def _rounded(
+    model: nn.Module,
+    quantizations: tuple[Quantization, ...],
+    matrices: Mapping[str, nn.Parameter],
+) -> dict[int, Tensor]:
     """Return the rounded copies by the id of their parameter.
 
     The last ones of a model are kept while its weights stay as they are: a text that is generated
     needs them at every token, and making them takes five times as long as a pass.
     """
-    matrices = matrices_of(model)
     key = quantizations, tuple((matrix.data_ptr(), matrix._version) for matrix in matrices.values())
     with _KEEPING:
         kept = _KEPT.get(model)

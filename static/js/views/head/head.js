@@ -343,8 +343,9 @@ function refusalOf(card) {
   if (!card || card.analyses.includes(ANALYSIS)) return '';
   if (card.norm_place === 'post')
     return 'This model normalises what its parts write, so no head writes to the logits directly.';
-  return card.architecture && card.architecture !== 'headlight'
-    ? 'The circuits need the weights of the norms, which this model does not offer.'
+  const reason = card.omitted?.head_circuits;
+  return reason
+    ? `This model has no circuits: ${reason}.`
     : 'This model normalises token and position together, so a token has no embedding of its own.';
 }
 
