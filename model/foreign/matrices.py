@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -19,10 +19,6 @@ from headlight.model.foreign.probe import Call
 from headlight.model.foreign.sites import Matrix, Named, Source, rows_of
 from headlight.model.served import Weight
 from headlight.model.weights import InputMatrix, NormParts
-
-if TYPE_CHECKING:
-    from headlight.model.foreign.passes import ForeignPasses
-
 
 # --- their modules --------------------------------------------------------------------------------
 
@@ -191,9 +187,9 @@ def _projection(named: Named, path: str) -> Tensor:
     return by_head
 
 
-def weights(model: ForeignPasses) -> dict[str, Weight]:
+def weights(module: Any, named: Named) -> dict[str, Weight]:
     """As `Served.weights`; ``named.omitted`` has the reason for each that is missing."""
-    named, by_name = model.named, dict[str, Weight]()
+    by_name: dict[str, Weight] = {}
     by_token = ("vocab", "d_model")
     for stack, table in named.embeddings.items():
         by_name[f"{stack}.embedding.W_E"] = Weight.of(by_token, rows_of(table))
@@ -214,7 +210,7 @@ def weights(model: ForeignPasses) -> dict[str, Weight]:
             by_name[f"{points.path}.W_O"] = Weight.of(axes, rows)
             if (bias := getattr(named.projections[points.path], "bias", None)) is not None:
                 by_name[f"{points.path}.b_O"] = Weight.of(("d_model",), bias)
-    unembedding = getattr(model.module.get_output_embeddings(), "weight", None)
+    unembedding = getattr(module.get_output_embeddings(), "weight", None)
     if unembedding is not None and unembedding.ndim == 2:
         by_name["W_U"] = Weight.of(by_token, unembedding)
     return by_name

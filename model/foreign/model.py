@@ -265,7 +265,7 @@ class ForeignModel(ForeignPasses):
 
     def weights(self) -> dict[str, Weight]:
         """As `Served.weights`."""
-        return matrices.weights(self)
+        return matrices.weights(self.module, self.named)
 
     def positions(self, n: int) -> dict[str, NamedArray]:
         """As `Served.positions`."""

@@ -4,6 +4,7 @@
     sums      the sums over sentences that scores are made of
     ablation  by how much predictions get worse without a head
     feeders               the earlier heads that write what a head reads
+    examples  sentences for any language model, each kept if the model shows it
     digits    the profile of a model that multiplies
     folder    the profile of the model in a folder: measured and written
 

@@ -108,12 +108,9 @@ export function createComposer(
       menu.replaceChildren(
         ...groupsOf(models),
         ...damaged(unavailable),
-        element(
-          'optgroup',
-          { label: `Add one: ${ADD_COMMAND}` },
-          SUGGESTED.map(([name, ...facts]) =>
-            element('option', { disabled: true }, `${name} (${facts.join('; ')})`),
-          ),
+        element('option', { disabled: true }, `Add one: ${ADD_COMMAND}`),
+        ...SUGGESTED.map(([name, ...facts]) =>
+          element('option', { disabled: true }, `${name} (${facts.join('; ')})`),
         ),
       );
     },

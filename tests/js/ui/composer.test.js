@@ -259,12 +259,12 @@ test('the menu groups models by kind, and names what cannot be used', () => {
     ['x'],
   );
   assert.equal(find('option[value="x"]').title, 'why');
-  assert.equal(all('option').length, 6);
+  assert.equal(all('option').length, 9);
   type(byId('model'), 'a', 'change');
   assert.deepEqual(take(), [['onModel', 'a']]);
   composer.offer({ models: models.slice(1) });
   assert.equal(all('optgroup').length, 0);
-  assert.equal(all('option').length, 4);
+  assert.equal(all('option').length, 7);
   show({ model: 'c' });
   assert.equal(byId('model').value, 'c');
 });
