@@ -154,7 +154,7 @@ def matrices_of(model: nn.Module) -> dict[str, nn.Parameter]:
 
 def parts_of(matrices: Iterable[str]) -> list[str]:
     """Return the parts of a model: its embeddings, and each layer's attentions and network."""
-    matches = (re.match(r".*\.layers\.\d+\.[a-z_]+|.*\.embedding", name) for name in matrices)
+    matches = (re.match(r".*\.layers\.\d+\.[a-z_]+|.*\.embedding(?=\.)", name) for name in matrices)
     return list(dict.fromkeys(match[0] for match in matches if match))
 
 

@@ -503,7 +503,6 @@ REFERENCES: dict[str, Callable[[Question], Arrays]] = {
     "value_weighted": value_weighted,
     "head_outputs": head_outputs,
     "head_norms": head_norms,
-    "head_circuits": never,
     "logit_lens": logit_lens,
     "residual_stream": residual_stream,
     "routing": routing,
@@ -513,5 +512,4 @@ REFERENCES: dict[str, Callable[[Question], Arrays]] = {
     "patching": patching,
     "saliency": saliency,
     "attention_by_distance": attention_by_distance,
-    "quantization_sensitivity": never,
 }

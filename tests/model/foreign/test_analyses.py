@@ -25,6 +25,7 @@ TOLERANCE = 3e-5
 """The share of an array's largest number: the sums of float32 are in another order."""
 
 TESTED_ELSEWHERE = {"score_attribution", "attention_thread", "reasons"}
+TESTED_ELSEWHERE |= {"head_circuits", "quantization_sensitivity", "role_shares"}
 """They have files of their own, which compare them with passes."""
 
 WRONG = {

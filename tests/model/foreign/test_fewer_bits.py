@@ -41,6 +41,13 @@ def test_a_part_in_few_bits_gives_the_logits_of_its_rounded_weights(name, part, 
     assert (actual - plain).abs().max() > 0.01
 
 
+def test_every_part_of_an_encoder_is_one_that_can_be_rounded():
+    model = serve_module(make_model("bert"), "masked", "bert")
+    plain = logits(model)
+    for part in parts_to_round(model):
+        assert (logits(model, Quantization(bits=2, parts=(part,))) - plain).abs().max() > 0
+
+
 def test_the_parts_are_those_of_a_model_of_this_project():
     model = serve_module(make_model("llama"), "causal", "llama")
     assert QuantizationSensitivity().reason_against(model.description) is None
