@@ -380,7 +380,7 @@ class Judge:
         hold(match[1] == self.card["title"], "another model")
         hold(match[2] == self.card.get("learned"), "it learned something else")
         side = self.source
-        is_of_digits = "products" in self.card["learned"]
+        is_of_digits = "products" in self.card.get("learned", "")
         words = [w for w in side.words if w.tokens and not (is_of_digits and w.is_number)]
         signs = {
             side.names[at].split(" of ", 1)[1] + str(token.start)
