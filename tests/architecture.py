@@ -15,9 +15,15 @@ FLOORS = {
     "the lab, a neighbour": ["lab/commands", "lab/evaluation", "lab/training", "lab/data"],
     "the commands": ["app/cli", "app/commands", "app/cluster", "app/server"],
     "HTTP": ["app/main", "app/site", "app/middleware", "app/routes"],
-    "the server's parts": ["app/services", "app/chapters", "app/circuits", "app/saved_page"],
-    "requests": ["app/client", "app/tracing", "app/models", "app/static_files"],
-    "answers": ["app/serving", "app/serialization", "app/problems"],
+    "the server's parts": [
+        "app/services",
+        "app/chapters",
+        "app/circuits",
+        "app/own_tensors",
+    ],
+    "pages in one file": ["app/saved_page"],
+    "requests": ["app/client", "app/tracing", "app/models", "app/joined_scripts"],
+    "answers": ["app/serving", "app/serialization", "app/problems", "app/static_files"],
     "what may be asked": [
         "app/settings",
         "app/addresses",

@@ -84,20 +84,7 @@ export function createComposer(
     };
     return ['The rest of the text was left out. ', button('Put it back', back)];
   }
-  /** @param {Promise<File>} choosing a text file; one that cannot be read changes nothing */
-  async function take(choosing) {
-    try {
-      const file = await choosing;
-      const { readTextFile } = await import('./text_file.js');
-      const text = await readTextFile(file);
-      if (onFile(text)) box.value = text;
-      note.textContent = '';
-    } catch (error) {
-      note.textContent = messageOf(error);
-    }
-  }
-  takeDrops(document, (file) => take(Promise.resolve(file)));
-  partOf(page, '#file', HTMLElement).addEventListener('click', () => take(chooseFile()));
+  takeFiles(page, note, box, onFile);
   form.addEventListener('submit', (event) => event.preventDefault());
   menu.addEventListener('change', () => onModel(menu.value));
 
@@ -170,6 +157,30 @@ export function createComposer(
       translated.classList.toggle('is-nothing', !text);
     },
   };
+}
+
+/**
+ * Read text files that are dropped on the page or chosen.
+ * @param {Document} page
+ * @param {HTMLElement} note where one that cannot be read is told; it changes nothing
+ * @param {HTMLTextAreaElement} box
+ * @param {(text: string) => boolean} onFile false: it is no text to read
+ */
+function takeFiles(page, note, box, onFile) {
+  /** @param {Promise<File>} choosing */
+  async function take(choosing) {
+    try {
+      const file = await choosing;
+      const { readTextFile } = await import('./text_file.js');
+      const text = await readTextFile(file);
+      if (onFile(text)) box.value = text;
+      note.textContent = '';
+    } catch (error) {
+      note.textContent = messageOf(error);
+    }
+  }
+  takeDrops(page, (file) => take(Promise.resolve(file)));
+  partOf(page, '#file', HTMLElement).addEventListener('click', () => take(chooseFile()));
 }
 
 /**

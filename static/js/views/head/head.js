@@ -216,7 +216,7 @@ function factsOf(trace, place, { layer, head: number }, { cost, entropy, distanc
     ({ name, share: part, side }) => `${name} (${side}, ${percent(part, 0)})`,
   );
   return [
-    ...(cost == null
+    ...(cost === null || cost === undefined
       ? []
       : [['Switched off over many sentences', costInWords(profiles.bits_per_byte, cost)]]),
     ['Entropy', `${decimal(entropy, 2)} bits`],
