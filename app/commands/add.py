@@ -18,7 +18,8 @@ def add(
     source: Annotated[
         str,
         typer.Argument(
-            help="A folder, or a repository of huggingface.co as org/name or org/name@revision.",
+            help="A folder, a .gguf file, or a repository of huggingface.co as org/name or "
+            "org/name@revision.",
             metavar="SOURCE",
         ),
     ],

@@ -34,6 +34,7 @@ from headlight.model.checkpoint.profile import HEADS
 from headlight.model.description import Description
 from headlight.model.extras import missing
 from headlight.model.foreign.folder import CHAT_TEMPLATE, INDEX, SINGLE, is_foreign, read_folder
+from headlight.model.foreign.gguf_file import convert_gguf, find_gguf
 from headlight.model.foreign.readme import README, readme_card
 from headlight.model.profiles.examples import shown_examples
 from headlight.model.profiles.folder import measure_folder
@@ -93,7 +94,8 @@ def add_model(
     """Add a model to the models directory, and return its id.
 
     Args:
-        source: a folder, or a repository of the hub as ``org/name`` or ``org/name@revision``.
+        source: a folder, a GGUF file, or a repository of the hub as ``org/name`` or
+            ``org/name@revision``.
         settings: with the models directory.
         name: the id; None: the name of the folder or of the repository.
         text: files of sentences to measure the heads on; none: the project's own.
@@ -105,24 +107,29 @@ def add_model(
         OSError: the directory cannot be written to, or the hub cannot be reached.
     """
     folder = Path(source).expanduser()
-    is_folder = folder.is_dir()
-    if not is_folder and not _is_repository(source):
+    gguf = find_gguf(folder)
+    is_local = folder.is_dir() or gguf is not None
+    if not is_local and not _is_repository(source):
         raise UsageError(
-            f"{source!r} is neither a folder nor a repository of the hub; name a folder as "
-            "./folder, or a repository as org/name or org/name@revision"
+            f"{source!r} is no folder, no .gguf file and no repository of the hub; name a folder "
+            "as ./folder, or a repository as org/name or org/name@revision"
         )
     source_name = (
-        folder.resolve().name if is_folder else source.partition("@")[0].rpartition("/")[2]
+        (gguf.stem if gguf else folder.resolve().name)
+        if is_local
+        else source.partition("@")[0].rpartition("/")[2]
     )
     for path in text:
         if not path.is_file():
             raise UsageError(f"--text {path}: there is no such file")
     target = _target(source_name if name is None else name, settings)
     target.parent.mkdir(parents=True, exist_ok=True)
-    if is_folder:
+    if is_local:
         with _staging(target.parent) as staged:
-            _copy(folder.resolve(), staged)
-            model, description = _check(staged, target.name, folder.resolve(), measures_heads)
+            origin = _convert(gguf, staged) if gguf else folder.resolve()
+            if gguf is None:
+                _copy(folder.resolve(), staged)
+            model, description = _check(staged, target.name, origin, measures_heads)
             _publish(staged, target)
     else:
         with _locked(target.parent, source):
@@ -245,6 +252,14 @@ def _copy(folder: Path, staged: Path) -> None:
         path = folder / name
         if path.is_file() and path.resolve().is_relative_to(folder):
             shutil.copyfile(path, staged / name)
+
+
+def _convert(gguf: Path, staged: Path) -> str:
+    """Write the folder of a GGUF file, and return the origin for the card."""
+    require_transformers()
+    note(f"converting {gguf.name} to float32")
+    _require_room(staged, 8 * gguf.stat().st_size)
+    return f"{gguf.name}, whose tensors are stored as {convert_gguf(gguf, staged)}"
 
 
 # --- from the hub ---------------------------------------------------------------------------------

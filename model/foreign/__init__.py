@@ -40,6 +40,7 @@ is loaded and never before.
     checks               the self-check, which decides what a model offers
     blockwise_check      its part that proves the blocks
     model                `load_foreign` and `ForeignModel`, which is `Served`
+    gguf_file            a GGUF file, converted to a folder
     live                 a model that is in memory, served through a copy with its parameters
 """
 

@@ -130,7 +130,7 @@ def read_folder(folder: Path | str) -> ForeignFolder:
             asks for sizes beyond any model.
     """
     folder = Path(folder)
-    config = _read_config(folder)
+    config = read_config(folder)
     if (folder / ADAPTER).exists():
         raise CheckpointError(
             f"{folder / ADAPTER}: an adapter names another model to load; merge it into its model "
@@ -267,7 +267,12 @@ def sha256_of(folder: Path, name: str, max_bytes: int) -> bytes:
     return digest.digest()
 
 
-def _read_config(folder: Path) -> dict[str, Any]:
+def read_config(folder: Path) -> dict[str, Any]:
+    """Return the content of a folder's config.json, whose sizes are bounded.
+
+    Raises:
+        CheckpointError: it is missing or damaged, chooses code, or asks for too much.
+    """
     path = folder / CONFIG
     config = read_json(folder, CONFIG)
     model_type = config.get("model_type")

@@ -264,9 +264,8 @@ def repetition_scores(
     tokenizer = checkpoint.tokenizer
     start = [token.id for token in tokenizer.encode("a") if not token.is_typed][:1]
     segment = min(SEGMENT, (checkpoint.config.max_tokens - len(start)) // 2)
-    ordinary = [
-        token_id for token_id in range(tokenizer.vocab_size) if not tokenizer.is_special(token_id)
-    ]
+    n_ids = min(tokenizer.vocab_size, checkpoint.config.vocab_size)  # some have more than the model
+    ordinary = [token_id for token_id in range(n_ids) if not tokenizer.is_special(token_id)]
     generator = torch.Generator().manual_seed(0)
     drawn = torch.randint(len(ordinary), (N_RANDOM_ROWS, segment), generator=generator)
     rows = [start + 2 * [ordinary[place] for place in row] for row in drawn.tolist()]

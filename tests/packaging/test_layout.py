@@ -76,12 +76,12 @@ JS_FOLDERS = ["words", "trace", "rules", "state", "api", "plot", "ui", "views"]
 
 # Lines of code a folder may have. A commit that raises a number says in its body why.
 MOST_LINES = {
-    "app": 24_700,
+    "app": 24_750,
     "lab": 14_300,
-    "model": 36_200,
+    "model": 36_350,
     "model/analysis": 4_050,
     "model/attention": 1_800,
-    "model/foreign": 8_500,
+    "model/foreign": 8_600,
     "static/js": 48_850,
     "static/js/views": 20_450,
 }

@@ -126,7 +126,7 @@ SOURCES = ["gpt2", "../no/folder", "https://x/y"]
 @pytest.mark.parametrize(
     ("source", "words", "said"),
     [(None, ["--name", name], "--name") for name in NAMES]
-    + [(source, [], "neither a folder nor a repository") for source in SOURCES],
+    + [(source, [], "no .gguf file and no repository") for source in SOURCES],
 )
 def test_a_name_or_a_source_that_breaks_a_rule_is_refused(
     run, gpt2, models_dir, source, words, said
