@@ -153,7 +153,7 @@ def _rendered(template: ChatTemplate, conversations: Sequence[Sequence[Message]]
     command = [sys.executable, "-P", "-s", chat_process.__file__, str(MAX_SECONDS)]
     environment = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}  # and no secret
     try:
-        done = subprocess.run(
+        done = subprocess.run(  # this interpreter  # nosec B603
             command,
             input=json.dumps(asked),
             env=environment,

@@ -224,7 +224,7 @@ export class Stage {
     try {
       this.#loaded[id] ??= await this.by.registry.loadView(id);
     } catch (error) {
-      this.sections[id].fail(error);
+      this.sections[id]?.fail(error); // a link may name a view that there is not
     }
   }
 
