@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import ClassVar
 
 from headlight.chapters.chapter import MAX_BYTES, NAME, Chapter, ChapterError, read_chapter
 
@@ -33,15 +34,16 @@ def read_file(path: Path) -> Chapter:
 
 
 class Library:
-    """Finds chapters; a file is read again only once it has changed.
+    """Finds chapters; a file is read once in a process, and again if it has changed.
 
     Args:
         folder: of more chapters than those that ship; None: there is none.
     """
 
+    _known: ClassVar[dict[tuple[Path, int, int], Chapter | ChapterError]] = {}
+
     def __init__(self, folder: Path | None = None) -> None:
         self.folders = [SHIPPED, *([folder] if folder else [])]
-        self._known: dict[tuple[Path, int, int], Chapter | ChapterError] = {}
 
     def chapters(self) -> tuple[list[Chapter], dict[str, str]]:
         """Return the chapters in their order, and by file name why one cannot be read."""

@@ -45,6 +45,9 @@ HEAVY = {
     "transformers",
     "nltk",
     "sacrebleu",
+    "ray",
+    "pyarrow",
+    "duckdb",
     "headlight.lab",
 }
 

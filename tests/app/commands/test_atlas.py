@@ -100,15 +100,3 @@ def test_without_the_extra_a_sentence_says_what_to_install(built, zoo, tmp_path,
     (said,) = done.stderr.strip().splitlines()
     assert says in said
     assert said.endswith("pip install 'headlight[cluster]'")
-
-
-def test_a_server_loads_nothing_of_the_extra():
-    program = """
-import sys
-from headlight.main import create_app
-from headlight.settings import Settings
-create_app(Settings())
-print([name for name in ("ray", "pyarrow", "duckdb") if name in sys.modules])
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert done.stdout.strip() == "[]", done.stderr
