@@ -87,6 +87,23 @@ def test_an_index_of_a_token_has_its_text(trace):
     assert rows[2]["query_token"] == "مرحبا 🦊"
 
 
+def test_cross_attention_has_target_rows_and_source_columns(trace):
+    cross = NamedArray(("head", "query", "key"), np.ones((1, 1, 2)))
+    stream = NamedArray(("query", "d_model"), np.ones((2, 1)))
+    pair = replace(
+        trace,
+        tokens=tokens("a", "b"),
+        target="c",
+        target_tokens=tokens("c"),
+        tensors={
+            "decoder.layers.0.cross_attention.weights": cross,
+            "encoder.layers.0.residual.after": stream,
+        },
+    )
+    rows = [(row["query_token"], row["key_token"]) for row in rows_of(pair)]
+    assert rows == [("c", "a"), ("c", "b"), ("a", ""), ("b", "")]
+
+
 def test_a_prediction_has_the_text_of_its_token(trace):
     axes = ("query", "rank")
     likely = Analysis(

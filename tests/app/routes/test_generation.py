@@ -389,3 +389,29 @@ def test_special_tokens_can_be_left_out_of_the_text_that_is_written_on(client, t
     (_, whole), *_ = events_of(post(client, n_tokens=1))
     assert not any(token["is_special"] for token in start["tokens"])
     assert [token["is_special"] for token in whole["tokens"]].count(True) == 1
+
+
+def test_skipped_tokens_have_no_event_and_count(client):
+    tokens, end = read(client, n_tokens=8, seed=4)
+    forced = [token["id"] for token in tokens[:6]]
+    rest, same_end = read(client, n_tokens=8, seed=4, forced=forced, skip=6)
+    assert [token["index"] for token in rest] == [6, 7]
+    assert [token["id"] for token in rest] == [token["id"] for token in tokens[6:]]
+    assert [token["position"] for token in rest] == [token["position"] for token in tokens[6:]]
+    assert same_end == end
+    assert read(client, n_tokens=6, seed=4, forced=forced, skip=6)[0] == []
+
+
+def test_a_penalty_changes_what_is_written(client):
+    plain, _ = read(client, n_tokens=12, temperature=0.0)
+    tokens, _ = read(client, n_tokens=12, temperature=0.0, repetition_penalty=10.0)
+    ids = [token["id"] for token in tokens]
+    assert ids != [token["id"] for token in plain]
+    assert len(set(ids)) == len(ids)
+
+
+def test_a_penalty_changes_what_a_beam_writes(client):
+    def written(**options):
+        return [token["id"] for token in read(client, n_tokens=12, beams=2, **options)[0]]
+
+    assert len(set(written(repetition_penalty=5.0))) > len(set(written()))

@@ -167,3 +167,9 @@ def test_a_chapter_that_cannot_be_answered_leaves_nothing(tmp_path, settings, te
     with pytest.raises(SiteError, match=re.escape(reason)):
         write_site(tmp_path / "site", Plan(chapters=[path]), settings)
     assert [each.name for each in tmp_path.iterdir()] == ["mine.md"]
+
+
+def test_two_chapters_of_one_name_are_refused(tmp_path, settings, plan):
+    (path,) = plan.chapters
+    with pytest.raises(SiteError, match="two chapters of the name 'mine'; rename one file"):
+        write_site(tmp_path / "site", Plan(chapters=[path, path.parent]), settings)

@@ -372,3 +372,15 @@ def test_the_numbers_of_predictions_are_counted(tiny):
     assert counted(top=5) == n_rows * 3 * 5
     assert counted(top=5, following=True) == n_rows * (3 * 5 + 1)
     assert counted(top=5, tokens=[1, 2]) == n_rows * 3 * 7
+
+
+def test_the_probability_of_each_token_that_follows_is_sent_if_it_is_asked_for(client, tiny):
+    logits = traced(tiny)["logits"].astype(np.float64)
+    ids = [token.id for token in tiny.tokenizer.encode(TEXT)]
+    shares = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
+    next_token = analyses_of(client, "tiny", "next_token", predictions={"following": True})[
+        "next_token"
+    ]
+    expected = shares[np.arange(len(ids) - 1), ids[1:]]
+    np.testing.assert_allclose(array(next_token["following"]), expected, atol=1e-6)
+    assert "following" not in analyses_of(client, "tiny", "next_token")["next_token"]

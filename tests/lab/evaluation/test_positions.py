@@ -107,3 +107,19 @@ def test_the_loss_by_position_reaches_eight_times_the_trained_length(decoder):
     assert list(losses) == [f"up_to_{end}" for end in range(4, 8 * TRAINED + 1, 4)]
     assert losses["up_to_80"] == pytest.approx(math.log2(300), rel=2e-3)
     assert losses["up_to_84"] == pytest.approx(0, abs=1e-3)
+
+
+def test_rows_are_spread_over_the_whole_text(decoder):
+    """The beginning of a text is one book; the figures are of all of them."""
+    length = 2 * TRAINED
+    texts = [f"{letter * (10 * length - 1)}\n" for letter in "QRST"]
+    of_all = evaluate(decoder, ["".join(texts)], trained_tokens=TRAINED, n_rows=4)
+    ids = TokenStream.encode(["".join(texts)], decoder.tokenizer).ids
+    rows = ids[: len(ids) // length * length].view(-1, length)
+    chosen = rows[[place * len(rows) // 4 for place in range(4)]]
+    assert len({int(row[1]) for row in chosen}) == 4
+    padded = torch.cat([torch.full((4, 1), decoder.tokenizer.start_id), chosen], dim=1)
+    with torch.inference_mode():
+        losses = token_losses(decoder.model(padded[:, :-1]).logits, chosen)
+    expected = losses[:, :TRAINED].mean().item() / math.log(2)
+    assert of_all["bits_per_token"]["inside_trained_length"] == pytest.approx(expected, abs=1e-4)
