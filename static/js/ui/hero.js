@@ -25,6 +25,7 @@ const MOST_LINES = 3;
 /** Weight from which an arc says its share. */
 const SAID = 0.1;
 const LABEL = 20; // pixels above an arc, which rises to three quarters of its height
+const LABEL_WIDTH = 44; // pixels that two labels next to each other need
 const SVG = 'http://www.w3.org/2000/svg';
 
 /** @typedef {{text: string, chance: string}} Slot the next word, and its probability */
@@ -205,8 +206,17 @@ export class Hero {
       }
       return [{ path: pathOf(start, end, { frame, zoom, room }), share, isPast }];
     });
+    /** @type {{x: number, y: number}[]} */
+    const said = [];
     svg.replaceChildren(
-      ...drawn.flatMap(({ path, share, isPast }) => arcNodes(path, share, isPast)),
+      ...drawn.flatMap(({ path, share, isPast }) => {
+        const isFree = said.every(
+          ({ x, y }) => Math.abs(x - path.x) > LABEL_WIDTH || Math.abs(y - path.y) > LABEL,
+        );
+        const isSaid = share >= SAID && isFree;
+        if (isSaid) said.push(path);
+        return arcNodes(path, share, { isPast, isSaid });
+      }),
     );
   }
 }
@@ -257,8 +267,8 @@ function pathOf(start, end, { frame, zoom, room }) {
   };
 }
 
-/** @param {{d: string, x: number, y: number}} path @param {number} share @param {boolean} isPast */
-function arcNodes({ d, x, y }, share, isPast) {
+/** @param {{d: string, x: number, y: number}} path @param {number} share @param {{isPast: boolean, isSaid: boolean}} of */
+function arcNodes({ d, x, y }, share, { isPast, isSaid }) {
   const arc = document.createElementNS(SVG, 'path');
   arc.setAttribute('d', d);
   arc.setAttribute('pathLength', '1');
@@ -269,5 +279,5 @@ function arcNodes({ d, x, y }, share, isPast) {
   label.setAttribute('y', String(y));
   label.setAttribute('text-anchor', 'middle');
   label.textContent = percent(share, 0);
-  return share >= SAID ? [arc, label] : [arc];
+  return isSaid ? [arc, label] : [arc];
 }
