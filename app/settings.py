@@ -539,6 +539,9 @@ FIXED_LIMITS = {
         "analyses",
         "Several times as many as there are; one that is named twice is computed once.",
     ),
+    "max_messages": _fixed(
+        traces.MAX_MESSAGES, "messages", "More than a conversation that a model reads has."
+    ),
     "max_positional_size": _fixed(
         traces.MAX_POSITIONAL_SIZE,
         "positions, dimensions or heads",

@@ -13,7 +13,7 @@ from headlight.tracing.jobs import trace_id
 from tests.app.other_values import changed, least
 
 FORMATS = {"dtype", "triangle"}
-RESOLVED = {"model", "capture", "layers"}
+RESOLVED = {"model", "step", "capture", "layers"}
 """Fields in whose place an id has what they name: the revision and the sites of a model."""
 EXPLAINING = {"logit_difference", "patching"}
 """Fields of a request for a page that its further answers are about."""
@@ -65,7 +65,7 @@ def ids_of(request):
 
 @pytest.mark.parametrize(("form", "name"), TRACES, ids=in_words)
 def test_the_ids_of_traces_are_those_of_their_requests(form, name):
-    request = form(**{"text": "a"} if form is TraceRequest else {"texts": ["a"]})
+    request = form(model="a", **{"text": "a"} if form is TraceRequest else {"texts": ["a"]})
     other = changed(request, name)
     if name == "ids" and form is TracesRequest:
         other = other.model_copy(update={"texts": None})
@@ -85,9 +85,9 @@ def test_a_field_that_is_added_is_part_of_the_id_and_of_the_page(standard):
 def test_the_requests_of_a_page_have_each_field_of_its_own_request(name):
     card = {"sites": [{"name": "logits"}], "kind": "encoder", "analyses": ["next_token"]}
     card |= {"trained_tokens": None}
-    request = TraceRequest(text="a", resolution=2)
-    if name == "ids":
-        request = TraceRequest(ids=[9], resolution=2)
+    read = {"ids": [9], "messages": [{"role": "user", "content": "b"}]}
+    text = {name: read[name]} if name in read else {"text": "a"}
+    request = TraceRequest(model="a", resolution=2, **text)
     asked = [
         saved_page.whole_requests(each, card)[-1] for each in (request, changed(request, name))
     ]

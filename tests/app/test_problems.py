@@ -75,7 +75,7 @@ def test_many_errors_are_counted_and_some_are_shown(client, problem):
         ({"capture": ["a" * 81]}, "capture.0: has 81 characters; send at most 80"),
         ({"triangle": 1}, "triangle: 1 is neither true nor false"),
         ({"patching": {}}, "patching.text: is missing; send it"),
-        ({"text": None}, "text: is missing; send either text or ids"),
+        ({"text": None}, "text: is missing; send either text, ids or messages"),
     ],
     ids=str,
 )

@@ -165,7 +165,7 @@ def test_a_map_has_at_least_one_bin(checkpoint):
 
 @pytest.mark.usefixtures("unchecked")
 def test_a_pass_needs_something_to_read(checkpoint):
-    with pytest.raises(ValueError, match="give a text or ids"):
+    with pytest.raises(ValueError, match="give a text, ids or messages"):
         tokenize(checkpoint, None)
 
 

@@ -15,9 +15,10 @@ from headlight.schemas.generation import GenerateRequest
 from headlight.schemas.traces import TraceRequest
 
 FOR_PROGRAMS = {
-    TraceRequest: {"ids", "text"},
+    TraceRequest: {"ids", "messages", "text"},
     GenerateRequest: {
-        *("ids", "text", "forced", "skip", "n_alternatives", "layers", "heads", "capture"),
+        *("ids", "messages", "text", "forced", "skip", "n_alternatives"),
+        *("layers", "heads", "capture"),
     },
     CircuitRequest: {"pairs", "edges"},
 }

@@ -118,7 +118,7 @@ def test_too_many_edges_and_tokens_are_refused_with_the_limit(client, monkeypatc
         ({"kind": "cut", "edges": ["9.9→logits"]}, "unknown-edge"),
         ({"kind": "cut", "edges": ["1.ff→logits"], "text": " "}, "empty-text"),
         ({"kind": "knock_out", "queries": [0], "keys": [0]}, "impossible-edit"),
-        ({"kind": "corpus_mean", "site": "logits"}, "impossible-edit"),
+        ({"kind": "corpus_mean", "site": "nothing"}, "unknown-site"),
         ({"kind": "resample", "site": "nothing", "texts": ["the cat"]}, "unknown-site"),
     ],
 )

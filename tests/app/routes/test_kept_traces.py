@@ -59,9 +59,9 @@ def n_passes(monkeypatch, text):
     made = []
     real = service.solve
 
-    def solve(checkpoint, jobs, *options):
+    def solve(checkpoint, jobs, *options, **limits):
         made.extend(job for job in jobs if job.request.text == text)
-        return real(checkpoint, jobs, *options)
+        return real(checkpoint, jobs, *options, **limits)
 
     monkeypatch.setattr(service, "solve", solve)
     return made
@@ -206,10 +206,10 @@ def held(keeping, monkeypatch):
     begun, may_end = [], threading.Event()
     real = service.solve
 
-    def solve(checkpoint, jobs, *options):
+    def solve(checkpoint, jobs, *options, **limits):
         begun.extend(job.request.text for job in jobs)
         may_end.wait(20)
-        return real(checkpoint, jobs, *options)
+        return real(checkpoint, jobs, *options, **limits)
 
     monkeypatch.setattr(service, "solve", solve)
     yield begun, may_end

@@ -74,8 +74,9 @@ def test_a_wrong_member_is_named_as_it_was_sent(client, problem):
 def test_an_unknown_member_names_the_members(client, problem):
     response = client.post("/api/v1/tokenize", json={"text": "a", "txt": "b"})
     details = problem(response, 422, "invalid-request")
-    assert (
-        details["detail"] == "txt: unknown member; the members are ids, text, model, special_tokens"
+    assert details["detail"] == (
+        "txt: unknown member; the members are step, ids, messages, text, model, special_tokens, "
+        "read_special_tokens"
     )
 
 

@@ -64,7 +64,8 @@ def test_json_has_every_member():
         "revision": "abc",
         "text": "\u2028 cat\U0001f600",
         "tokens": [
-            {"id": 5, "text": TOKEN.text, "start": 0, "end": 5, "word": 0, "is_special": False}
+            {"id": 5, "text": TOKEN.text, "start": 0, "end": 5, "word": 0}
+            | {"is_special": False, "role": None}
         ],
         "precision": "float32",
         "target": None,

@@ -56,12 +56,12 @@ def test_connections_send_a_body_without_waiting_for_an_acknowledgement():
 def test_health_answers_while_the_inference_thread_is_busy(server, monkeypatch):
     real, is_busy, may_end = service.solve, threading.Event(), threading.Event()
 
-    def solve(*batch):
+    def solve(*batch, **limits):
         matrix = torch.ones(300, 300)
         is_busy.set()
         while not may_end.is_set():
             matrix @ matrix
-        return real(*batch)
+        return real(*batch, **limits)
 
     monkeypatch.setattr(service, "solve", solve)
     with ThreadPoolExecutor() as pool, httpx.Client(base_url=server.url) as client:
