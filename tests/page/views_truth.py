@@ -62,10 +62,11 @@ class ViewJudge(SceneJudge):
     def unit(self, words, side, are_words=False):
         """Return the tokens that a name in a view names, `“keys” at 10` by its first token."""
         name, part = re.match(rf"{WORD}(?: \((bytes? [\d–]+ of \d+)\))?", words).groups()
-        if part:
-            names = [f"{part} of {name}" == each for each in side.names]
-            return [at for at, is_so in enumerate(names) if is_so][-1:]
         at = re.search(r" at (\d+)(?: of the source)?$", words)
+        if part:
+            named = [n for n, each in enumerate(side.names) if f"{part} of {name}" == each]
+            hold(not at or int(at[1]) in named, "it stands elsewhere")
+            return [int(at[1])] if at else named[-1:]
         groups = {}
         for index, token in enumerate(side.tokens):
             groups.setdefault(f"s{index}" if token.word is None else token.word, []).append(index)
@@ -146,7 +147,7 @@ class ViewJudge(SceneJudge):
         trace = self.asked(capture=capture, analyses=[])
         (at,) = self.unit(of["name"], self.judge.target)
         weights = dict(zip(trace[capture[0]][at], trace[capture[1]][at], strict=True))
-        told = re.findall(r"expert (\d+) with weight ([\d.]+)", of["experts"])
+        told = re.findall(r"expert (\d+) with weight ([<>]?[\d.]+)", of["experts"])
         hold(len(told) == len(weights), "other experts")
         for expert, weight in told:
             equals(weight, float(weights[int(expert)]))
@@ -256,11 +257,15 @@ class ViewJudge(SceneJudge):
     # --- “Why there”, the alignment, “Compare”, and a head over many sentences --------------------
 
     def lead(self, said, query, key):
-        """Return the score of a key over the mean of the keys that its query sees."""
+        """Return the score of a key over the mean of the keys that its query sees.
+
+        A weight under 1e-37 counts as not seen, as the API says.
+        """
         site = f"{self.judge._path(said)}.scores"
         scores = np.asarray(self.asked(capture=[site], analyses=[])[site], float)
         seen = scores[said["head"], query, : query + 1 if said["where"] == "decoder" else None]
-        seen = seen[np.isfinite(seen)]
+        weights = np.exp(seen - np.logaddexp.reduce(seen))
+        seen = seen[weights > 1e-37]
         return float(scores[said["head"], query, key] - seen.mean())
 
     def _there(self, said, of):

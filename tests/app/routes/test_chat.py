@@ -28,7 +28,7 @@ def models_dir(zoo, tmp_path_factory):
     path, source = tmp_path_factory.mktemp("models"), tmp_path_factory.mktemp("source")
     save_checkpoint("gpt2", source / "talker")
     (source / "talker" / "chat_template.jinja").write_text(TEMPLATE)
-    add_model(str(source / "talker"), Settings(zoo_dir=zoo, models_dir=path))
+    add_model(str(source / "talker"), Settings(zoo_dir=zoo, models_dir=path), measures_heads=False)
     save_checkpoint("gpt2", path / "bomb")
     (path / "bomb" / "chat_template.jinja").write_text(BOMB)
     return path

@@ -53,13 +53,13 @@ def test_an_empty_box_leaves_nothing_to_read(reader):
 def test_a_huge_text_is_refused_with_a_way_out(visit):
     reader = visit(allow="status of 4")
     reader.open(text="At first")
-    whole = "too many words " * 400
+    whole = "too many words " * 700
     tokenize = "**/api/v1/tokenize"
     reader.page.route(tokenize, lambda _: None)  # it is told while what fits is not yet known
     reader.page.fill("#text", whole)
     notice = reader.page.locator("#notice")
     notice.wait_for()
-    assert "4,000" in notice.text_content()
+    assert "8,000" in notice.text_content()
     assert reader.page.locator("#results").is_visible()
     assert "resolution" not in notice.inner_text(), "a member of the API"
     reader.page.unroute(tokenize)
