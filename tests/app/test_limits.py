@@ -182,6 +182,9 @@ PROBES = {
     "max_globs": lambda servers: servers.trace({"capture": ["*"] * 65}),
     "max_glob_characters": lambda servers: servers.trace({"capture": ["*" * 201]}),
     "max_model_id_characters": lambda servers: servers.trace({"model": "m" * 65}),
+    "max_messages": lambda servers: servers.trace(
+        {"text": None, "messages": [{"role": "user", "content": "a"}] * 1001}
+    ),
     "max_analyses": lambda servers: servers.trace({"analyses": ["next_token"] * 65}),
     "max_positional_size": lambda servers: servers.client.get(
         "/api/v1/positional", params={"scheme": "sinusoidal", "length": 2**20 + 1, "width": 2}
