@@ -18,7 +18,7 @@ SCRIPTS = HOME / "static" / "js"
 
 AWAITED = re.compile(r"\bawait import\('(\.[^']+)'\)")
 DYNAMIC = re.compile(r"\bimport\('(\.[^']+)'\)")
-"""What is imported while a page is used; group 1 is its address."""
+"""Imports that run while a page is used; group 1 is the module's address."""
 
 # Prettier puts each of these comments on its own line; they are a quarter of the code.
 _COMMENT = re.compile(r"^ */\*\*(?:(?!\*/).)*\*/\n", re.MULTILINE | re.DOTALL)

@@ -1,7 +1,7 @@
 """The states of a training: sub-folders ``step512`` of a model's folder, as those of Pythia.
 
 Each is a model whose id is that of the whole with its step, ``forming@512``. `headlight train
---keep-steps` writes them, and `SCORES` beside them: what was measured at each.
+--keep-steps` writes them, and `SCORES` next to them: the scores of each.
 """
 
 from __future__ import annotations

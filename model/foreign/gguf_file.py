@@ -84,7 +84,7 @@ def _write(path: Path, folder: Path, library: Any) -> None:
         bare = kind(config)
     weights = load(str(path), return_tensors=True, model_to_load=bare, torch_dtype=torch.float32)
     save_file(weights["tensors"], folder / SINGLE, metadata={"format": "pt"})
-    alone = folder / f"tokenizer{SUFFIX}"  # beside no other file that the library would read
+    alone = folder / f"tokenizer{SUFFIX}"  # the library would read others of its folder
     alone.symlink_to(path.resolve())
     try:
         tokenizer = library.AutoTokenizer.from_pretrained(str(folder), gguf_file=alone.name)

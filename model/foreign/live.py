@@ -30,7 +30,7 @@ from headlight.model.trace import Token
 
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _checked: WeakKeyDictionary[nn.Module, tuple[Hashable, Checked]] = WeakKeyDictionary()
-"""What the self-check of a caller's module found, and the state of the module that it read."""
+"""The result of the self-check of a caller's module, and the state in which it was checked."""
 
 
 def load_live(model: Any, tokenizer: Any = None, name: str | None = None) -> ForeignModel:
@@ -51,14 +51,15 @@ def load_live(model: Any, tokenizer: Any = None, name: str | None = None) -> For
         CheckpointError: the model is no language model, cannot be copied, or has no attention that
             could be named and checked.
     """
+    given, model = model, _unwrapped(model)
     config = getattr(model, "config", None)
     if not isinstance(model, nn.Module) or not hasattr(config, "get_text_config"):
         raise TypeError(
             f"load() takes the name of a model, a folder, or a model of Transformers, not a "
-            f"{type(model).__name__}"
+            f"{type(given).__name__}"
         )
     began = perf_counter()
-    made = _copied(_unwrapped(model))
+    made = _copied(model)
     kinds = [kind.__name__ for kind in type(made).__mro__]
     is_pair = bool(getattr(made.config, "is_encoder_decoder", False))
     task, _ = task_of(made.config.model_type, kinds, is_pair=is_pair)

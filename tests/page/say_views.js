@@ -13,7 +13,7 @@ import { PALETTE } from '../js/sample.js';
 const STANDARD = standardsOf(fieldsOf(VIEWS));
 /** Rounds of requests that follow from answers. */
 const ROUNDS = 3;
-/** What is opened of a view next to what it opens with. */
+/** States of a view to open, after the one that it opens with. */
 const MORE = {
   compare: ({ text }) => [{ compare_with: 'text', compare_text: `${text} too` }],
   stream: () => [{ stream_show: 'norms' }, { stream_show: 'writes' }],

@@ -146,7 +146,7 @@ export class Scene {
   #say(trace, state, { finding, more, part, decisive, next }, lookedAt) {
     const isWaiting = next.isWaiting || Boolean(state.answers?.next_why?.isWaiting);
     this.host.classList.toggle('is-waiting', isWaiting);
-    // What is awaited replaces nothing; of another text, it is soon out of sight.
+    // A finding stays until the next one comes; that of another text is soon hidden.
     if (finding === '' && isWaiting) return;
     if (next.isWaiting && !next.problem) return;
     this.host.classList.remove('is-of-before');

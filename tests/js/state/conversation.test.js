@@ -1,4 +1,4 @@
-/** What is read: a text, or the messages of a conversation. */
+/** The model reads a text, or the messages of a conversation. */
 
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';

@@ -147,9 +147,18 @@ def test_a_tokenizer_in_memory_gives_the_tokens_of_its_folder(tmp_path):
     assert "iframe" in one.show()._repr_html_()
 
 
-def test_in_bfloat16_and_compiled():
+def test_a_text_is_continued_as_the_library_does():
+    model = make_model("llama")
+    model.generation_config.eos_token_id = None
+    written = headlight.generate(load_live(model), ids=IDS, n_tokens=5)
+    ids = model.generate(torch.tensor([IDS]), do_sample=False, max_new_tokens=5, pad_token_id=0)
+    assert written == " ".join(f"<{token}>" for token in ids[0, len(IDS) :].tolist())
+
+
+def test_in_bfloat16_compiled_and_parallel():
     model = make_model("llama").to(torch.bfloat16)
     served = load_live(torch.compile(model, backend="eager"))
+    assert load_live(nn.DataParallel(model)).precision == "bfloat16"
     assert served.precision == "bfloat16"
     assert headlight.trace(served, ids=IDS).precision == "bfloat16"
 
