@@ -184,6 +184,7 @@ class Side:
 SHOWN = {" ": "·", "\n": "↵", "\t": "⇥", "\u00a0": "⍽", "\u3000": "□"}
 HIDDEN = {"\u00ad": "SHY", "\u200b": "ZWSP", "\u200e": "LRM", "\u200f": "RLM", "\u2060": "WJ"}
 HIDDEN |= {"\u2068": "FSI", "\u2069": "PDI", "\ufeff": "BOM"}
+HIDDEN |= {chr(code): f"U+{code:04X}" for code in range(32) if chr(code) not in "\n\t"}
 JOINERS = {"\u200c": "ZWNJ", "\u200d": "ZWJ", "\ufe0e": "VS15", "\ufe0f": "VS16"}
 
 

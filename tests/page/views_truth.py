@@ -186,7 +186,7 @@ class ViewJudge(SceneJudge):
         found = self.asked(capture=[], analyses=["logit_attribution"], logit_difference=of)
         found = found.analyses["logit_attribution"]
         texts = [found[which]["text"] for which in ("token", "against")]
-        self.names = [plain(shown(text)) for text in texts]
+        self.names = [re.sub(r"^\\x(..)$", r"byte \1", plain(shown(text))) for text in texts]
         for text, name in zip(texts, names, strict=True):
             hold(name is None or "\\x" in text or plain(name) == plain(shown(text)), f"{text!r}")
         return found
@@ -317,7 +317,7 @@ class ViewJudge(SceneJudge):
     def _strongest(self, said, of):
         """Check that of all layers’ parts, and of all heads, these add most for a word."""
         found = self.attribution(said, *(None, None))
-        sign = 1 if of["word"] == self.names[0] else -1
+        sign = 1 if plain(of["word"]) == self.names[0] else -1
         heads = {
             (kind, layer, head): sign * value
             for kind in ("self_attention", "cross_attention")
