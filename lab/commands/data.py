@@ -1,17 +1,15 @@
 """`headlight data`, options and work: clean a corpus before a model reads it, report on it.
 
 Each writes a folder: ``kept.jsonl``, which `headlight train` reads, ``dropped.jsonl`` with a reason
-in every line, and the report as ``report.json`` and as a page that opens offline, ``report.html``.
-A file appears under its name when it is complete.
+in every line, and ``report.json``. A file appears under its name when it is complete.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,8 +30,7 @@ if TYPE_CHECKING:
 app = Commands(name="data", help="Clean a corpus before training, and report on what is in it.")
 app.add_typer(synthesis.app)
 
-KEPT, DROPPED, TOPICS = "kept.jsonl", "dropped.jsonl", "topics.jsonl"
-REPORT, PAGE = "report.json", "report.html"
+KEPT, DROPPED, REPORT = "kept.jsonl", "dropped.jsonl", "report.json"
 
 Corpus = Annotated[
     list[Path],
@@ -58,14 +55,7 @@ Threshold = Annotated[
 LeastQuality = Annotated[
     float, option("Drop a document with a lower probability of being good.", "P", min=0, max=1)
 ]
-NTopics = Annotated[int, option("The number of topics.", "N", name="--topics", min=2, max=100)]
-Against = Annotated[
-    list[Path] | None, option("A second corpus to compare with; repeat it for more files.", "FILE")
-]
 Seed = Annotated[int, option("The seed of the random numbers.", "N", min=0, max=2**32 - 1)]
-Threads = Annotated[
-    int | None, option("Threads; they do not change the result.", "N", "one per core", min=1)
-]
 Force = Annotated[bool, option("Replace the files of an earlier run.", name="--force")]
 Strict = Annotated[
     bool,
@@ -103,43 +93,18 @@ def dedup(
     threshold: Threshold = 0.8,
     strict: Strict = False,
     seed: Seed = 0,
-    threads: Threads = None,
     force: Force = False,
 ) -> None:
     """Drop the near-duplicates of earlier documents.
 
     MinHash over character 5-grams with 128 permutations finds candidates; each is verified by its
-    exact Jaccard similarity. The index of the documents lies in a temporary file, not in memory.
+    exact Jaccard similarity.
     """
     from headlight.lab.data.report import Cleaning
 
-    cleaning = Cleaning(_deduplicator(threshold, seed), seed=seed, n_threads=_cores(threads))
-    with _folder(out, [KEPT, DROPPED, REPORT, PAGE], is_forced=force):
+    cleaning = Cleaning(_deduplicator(threshold, seed))
+    with _folder(out, is_forced=force):
         _write_report(out, _clean(cleaning, _Source(corpus, by, strict), out))
-
-
-@app.command()
-def topics(
-    corpus: Corpus,
-    out: Out,
-    by: Unit = "document",
-    n_topics: NTopics = 12,
-    against: Against = None,
-    strict: Strict = False,
-    seed: Seed = 0,
-    force: Force = False,
-) -> None:
-    """Find the topics of a corpus by latent Dirichlet allocation, and compare it with another.
-
-    topics.jsonl has a line for each document: its topics with more than a tenth of it, and how
-    even its mixture is, from 0 to 1.
-    """
-    from headlight.lab.data.documents import size_of
-
-    size_of([*corpus, *(against or ())])
-    sources = [_Source(files, by, strict) for files in (corpus, against) if files]
-    with _folder(out, [TOPICS, REPORT, PAGE], is_forced=force):
-        _write_report(out, sources[0].figures() | _study(sources, out, n_topics, seed))
 
 
 @app.command()
@@ -149,8 +114,6 @@ def report(
     by: Unit = "document",
     threshold: Threshold = 0.8,
     least_quality: LeastQuality = 0.5,
-    n_topics: NTopics = 12,
-    against: Against = None,
     card: Annotated[
         list[str] | None,
         option(
@@ -165,38 +128,24 @@ def report(
     repair: Repair = False,
     strict: Strict = False,
     seed: Seed = 0,
-    threads: Threads = None,
     force: Force = False,
 ) -> None:
-    """Clean a corpus and describe it: near-duplicates, quality, topics, sizes before and after.
+    """Clean a corpus and describe it: near-duplicates, quality, sizes before and after.
 
-    What cannot be read is left out with its reason. Topics are those of the documents that are
-    kept. Open report.html in a browser; it needs no network.
+    What cannot be read is left out with its reason.
     """
-    from headlight.lab.data.documents import size_of
     from headlight.lab.data.quality import read_classifier
     from headlight.lab.data.report import Cleaning
-    from headlight.lab.data.topics import TooLittleText
 
-    size_of([*corpus, *(against or ())])
     cards = [_card_of(model) for model in card or ()]
     cleaning = Cleaning(
         _deduplicator(threshold, seed),
         read_classifier(),
         least_quality=least_quality,
-        seed=seed,
-        n_threads=_cores(threads),
         filters=_filters(language, unwanted, is_spam_dropped=spam),
     )
-    with _folder(out, [KEPT, DROPPED, TOPICS, REPORT, PAGE], is_forced=force):
+    with _folder(out, is_forced=force):
         figures = _clean(cleaning, _Source(corpus, by, strict, repair), out)
-        compared = [_Source(files, by, strict) for files in ([out / KEPT], against) if files]
-        try:
-            if not figures["after"]["documents"]:
-                raise TooLittleText("every document was dropped")
-            figures |= _study(compared, out, n_topics, seed)
-        except TooLittleText as error:  # the other parts are written
-            note(f"no topics: {error}")
         _write_report(out, figures)
     for path in cards:
         _write_card(path, figures)
@@ -212,10 +161,6 @@ def _deduplicator(threshold: float, seed: int) -> Deduplicator:
         return Deduplicator(threshold, seed)
     except ValueError as error:
         raise UsageError(f"--{error}") from error
-
-
-def _cores(threads: int | None) -> int:
-    return threads or os.cpu_count() or 1
 
 
 def _filters(
@@ -277,32 +222,11 @@ def _clean(cleaning: Cleaning, source: _Source, out: Path) -> dict[str, Any]:
     return source.figures() | cleaning.to_dict()
 
 
-def _study(corpora: Sequence[_Source], out: Path, n_topics: int, seed: int) -> dict[str, Any]:
-    """Fit topics to one or two corpora, write those of each document, and return the figures."""
-    from headlight.lab.data.report import TopicStudy
-
-    with notes.status("Fitting topics"):
-        study = TopicStudy([corpus.documents for corpus in corpora], n_topics, seed)
-        with writing(out / TOPICS, is_forced=True) as file:
-            for document, mixture in study.run():
-                source = document.members.get("source", str(document.place))
-                file.write(_line({"source": source, **mixture.to_dict()}))
-    figures = study.to_dict()
-    if empty := figures["empty"]:
-        note(
-            f"{len(empty)} of {n_topics} topics are more than a tenth of no document: "
-            f"{', '.join(map(str, empty))}; ask for fewer with --topics"
-        )
-    if len(corpora) > 1:
-        figures["against"] |= {"corpus": corpora[1].figures()["corpus"]}
-    return {"topics": figures}
-
-
 # --- files ----------------------------------------------------------------------------------------
 
 
 @contextmanager
-def _folder(out: Path, names: Iterable[str], *, is_forced: bool) -> Iterator[None]:
+def _folder(out: Path, *, is_forced: bool) -> Iterator[None]:
     """Make the folder, and check that its files can be written, before anything is computed.
 
     A folder that was made and is empty when the block fails is removed.
@@ -312,7 +236,7 @@ def _folder(out: Path, names: Iterable[str], *, is_forced: bool) -> Iterator[Non
     made = [path for path in (out, *out.parents) if not path.exists()]
     out.mkdir(parents=True, exist_ok=True)
     try:
-        for name in names:
+        for name in (KEPT, DROPPED, REPORT):
             check(out / name, is_forced=is_forced)
         yield
     except BaseException:
@@ -329,14 +253,10 @@ def _line(members: dict[str, Any]) -> bytes:
 
 
 def _write_report(out: Path, figures: dict[str, Any]) -> None:
-    from headlight.lab.commands.data_page import render
-
     text = json.dumps(figures, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     with writing(out / REPORT, is_forced=True) as file:
         file.write(text.encode())
-    with writing(out / PAGE, is_forced=True) as file:
-        file.write(render(figures).encode())
-    if "before" in figures and figures["before"]["documents"]:
+    if figures["before"]["documents"]:
         before, after = figures["before"]["documents"], figures["after"]["documents"]
         dropped = figures["dropped"]
         reasons = ", ".join(f"{n:,} {kind.replace('_', ' ')}" for kind, n in dropped.items())
@@ -352,7 +272,7 @@ def _write_report(out: Path, figures: dict[str, Any]) -> None:
             least = figures["quality"]["least_quality"]
             smaller = "" if figures["by"] == "passage" else ", or judge passages with --by passage"
             note(f"all that is left is below --least-quality {least:g}: lower it{smaller}")
-    say(f"the report is {out / PAGE}")
+    say(f"the report is {out / REPORT}")
 
 
 def _card_of(model: str) -> Path:

@@ -3,37 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from headlight.lab.data.deduplication import (
-    MAX_CHARACTERS,
-    N_HASHES,
-    SHINGLE,
-    Deduplicator,
-    Reservoir,
-    measure_error,
-)
+from headlight.lab.data.deduplication import N_HASHES, SHINGLE, Deduplicator
 from headlight.lab.data.documents import Document, Unusable
 from headlight.lab.data.filters import Filter
 from headlight.lab.data.quality import Classifier, Extremes
-from headlight.lab.data.topics import N_TOPICS, Mixture, TopicModel, TopicShares, divergence
-
-SAMPLE = 200
-"""Documents from which pairs are made to measure the error of the estimate."""
 
 N_EXAMPLES = 10
 N_BINS = 20
-N_TOPIC_WORDS = 4
 
 LEAST_QUALITY = 0.5
 """The probability of being good below which a document is dropped."""
-
-Documents = Callable[[], Iterable[Document]]
-"""A function that reads a corpus from its beginning."""
 
 
 class Judged(NamedTuple):
@@ -61,8 +45,6 @@ class Cleaning:
         deduplicator: finds near-duplicates; None: all pass.
         classifier: judges the documents that are left; None: all pass.
         least_quality: the probability of being good below which one is dropped.
-        seed: decides the sample on which the error of the estimate is measured.
-        n_threads: that compute signatures; the result does not depend on it.
         filters: judge each document before all else.
     """
 
@@ -72,17 +54,14 @@ class Cleaning:
         classifier: Classifier | None = None,
         *,
         least_quality: float = LEAST_QUALITY,
-        seed: int,
-        n_threads: int = 1,
         filters: Sequence[Filter] = (),
     ) -> None:
         self._filters = filters
         self._unusable: Counter[str] = Counter()
         self._deduplicator, self._classifier = deduplicator, classifier
-        self._least_quality, self._seed, self._n_threads = least_quality, seed, n_threads
+        self._least_quality = least_quality
         self._before, self._after = _Size(), _Size()
         self._reasons: Counter[str] = Counter()
-        self._sample = Reservoir(SAMPLE, seed)
         self._duplicates: list[dict[str, Any]] = []
         self._extremes = Extremes(N_EXAMPLES)
         self._histogram = np.zeros(N_BINS, int)
@@ -95,12 +74,10 @@ class Cleaning:
         if self._deduplicator is None:
             pairs = ((document, None) for document in passing)
         else:
-            pairs = self._deduplicator.judge(passing, self._n_threads)
+            pairs = self._deduplicator.judge(passing)
         for document, duplicate in pairs:
             yield from _emptied(refused)
             self._before.add(document)
-            if self._deduplicator is not None:
-                self._sample.add(document.text[:MAX_CHARACTERS])
             reason, quality = None, None
             if duplicate is not None:
                 reason = duplicate.to_dict()
@@ -157,7 +134,6 @@ class Cleaning:
 
     def _dedup(self, deduplicator: Deduplicator) -> dict[str, Any]:
         n_bands, n_rows = deduplicator.bands
-        error = measure_error(self._sample.items, self._seed)
         return {
             "threshold": deduplicator.threshold,
             "seed": deduplicator.seed,
@@ -167,7 +143,6 @@ class Cleaning:
             "hashes_per_band": n_rows,
             "candidates": deduplicator.n_candidates,
             "verified": deduplicator.n_verified,
-            "estimate": error.to_dict() if error else None,
             "examples": self._duplicates,
         }
 
@@ -205,49 +180,6 @@ class _Size:
         return {"documents": self.documents, "bytes": self.bytes, "words": self.words}
 
 
-class TopicStudy:
-    """The topics of a corpus, or of two that are compared.
-
-    Args:
-        corpora: one, or two, on which the topics are fitted together.
-        n_topics: their number.
-        seed: decides the start of the fit.
-
-    Raises:
-        CorpusError: as `stream_documents`.
-        TooLittleText: there are too few documents or words.
-    """
-
-    def __init__(
-        self, corpora: Sequence[Documents], n_topics: int = N_TOPICS, seed: int = 0
-    ) -> None:
-        self._corpora = corpora
-        self._model = TopicModel(n_topics, seed)
-        self._model.fit(lambda: chain.from_iterable(map(_texts, corpora)))
-        self._shares: list[TopicShares] = []
-
-    def run(self) -> Iterator[tuple[Document, Mixture]]:
-        """Yield each document of the corpora with its topics."""
-        for documents in self._corpora:
-            shares = TopicShares(self._model.n_topics)
-            # Read twice side by side: a batch of texts is ahead of the documents.
-            for document, mixture in zip(
-                documents(), self._model.mixtures(_texts(documents)), strict=True
-            ):
-                shares.add(mixture)
-                yield document, mixture
-            self._shares.append(shares)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the figures of the report, once `run` is through."""
-        first, *others = self._shares
-        figures = self._model.to_dict() | first.to_dict()
-        for other in others:
-            figures["against"] = other.to_dict()
-            figures["divergence"] = divergence(first.shares, other.shares)
-        return figures
-
-
 def card_figures(figures: Mapping[str, Any], command: str) -> dict[str, Any]:
     """Return the part of a report that a model's card keeps.
 
@@ -255,27 +187,5 @@ def card_figures(figures: Mapping[str, Any], command: str) -> dict[str, Any]:
         figures: as ``report.json`` has them.
         command: the command that made the report.
     """
-    estimate = figures["dedup"]["estimate"] or {}
-    summary = {
-        "command": command,
-        "by": figures["by"],
-        "before": figures["before"],
-        "after": figures["after"],
-        "dropped": figures["dropped"],
-        "jaccard_estimate": {name: estimate.get(name) for name in ("pairs", "error", "bound")},
-    }
-    if (topics := figures.get("topics")) is None:
-        return summary
-    return summary | {
-        "diversity": topics["diversity"],
-        "corpus_diversity": topics["corpus_diversity"],
-        "topics_per_document": topics["topics_per_document"],
-        "topics": {
-            " ".join(topic["words"][:N_TOPIC_WORDS]): share
-            for topic, share in zip(topics["topics"], topics["shares"], strict=True)
-        },
-    }
-
-
-def _texts(documents: Documents) -> Iterator[str]:
-    return (document.text for document in documents())
+    kept = ("by", "before", "after", "dropped")
+    return {"command": command} | {name: figures[name] for name in kept}

@@ -30,10 +30,7 @@ COMMANDS = {
     "evaluate a translator": "evaluate TRANSLATOR --text BAD",
     "evaluate --gold": "evaluate TRANSLATOR --gold BAD",
     "data dedup": "data dedup BAD --out out",
-    "data topics": "data topics BAD --out out",
-    "data topics --against": "data topics good.txt --against BAD --out out",
     "data report": "data report BAD --out out",
-    "data report --against": "data report good.txt --least-quality 0 --against BAD --out out",
 }
 SUFFIXES = {
     "train translate": ".tsv",

@@ -8,7 +8,7 @@ import pytest
 SENTENCE = "is not installed; install it with: pip install 'headlight[lab]'"
 WITHOUT_LAB = """
 import sys
-sys.modules.update(dict.fromkeys(["datasketch", "nltk", "sacrebleu", "scipy", "sklearn"]))
+sys.modules.update(dict.fromkeys(["datasketch", "nltk", "sacrebleu", "scipy"]))
 """
 
 
@@ -22,7 +22,6 @@ def run(program, *arguments):
     [
         "report {} --out={}/out",
         pytest.param("dedup {} --out={}/out.txt", marks=pytest.mark.slow),
-        pytest.param("topics {} --out={}/out", marks=pytest.mark.slow),
     ],
 )
 def test_cleaning_says_in_a_sentence_what_to_install(command, tmp_path):

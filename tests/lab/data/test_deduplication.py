@@ -6,23 +6,18 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from datasketch import MinHash, MinHashLSH
 
 from headlight.lab.data.deduplication import (
     Deduplicator,
-    KeptDocuments,
-    Reservoir,
     jaccard,
-    measure_error,
     normalize,
-    shingle_hashes,
     shingles,
     signature,
 )
-from headlight.lab.data.documents import Place, stream_documents
+from headlight.lab.data.documents import stream_documents
 from headlight.model.experiments import minhash
 
-GOLDEN = [394879406, 83962390, 103119698, 488565335]
+GOLDEN = [41133186, 75933631, 2039149, 94898156]
 SYLLABLES = ["ba", "den", "fi", "gor", "lum", "ne", "pra", "sto", "ti", "vek", "wo", "zal"]
 
 
@@ -58,35 +53,25 @@ def test_shingles_are_those_of_the_experiment():
     assert jaccard(shingles("abcdefg"), shingles("abcdefh")) == 2 / 4
 
 
-@pytest.mark.parametrize(
-    "text", ["a", "once upon a time", "häßlich 🦊🦊 fox " * 3, "lorem ip " * 900]
-)
-def test_a_signature_is_that_of_datasketch(text):
-    reference = MinHash(num_perm=128, seed=7, hashfunc=int)
-    reference.update_batch(shingle_hashes(text).tolist())
-    assert reference.jaccard(signature(text, seed=7)) == 1.0
-    assert signature(text, seed=8).seed == 8
-
-
 def test_a_long_text_is_hashed_in_pieces_without_a_difference(monkeypatch):
-    text = normalize(story(random.Random(0), 500))
-    whole = shingle_hashes(text)
-    monkeypatch.setattr("headlight.lab.data.deduplication._PIECE", 97)
-    assert np.array_equal(shingle_hashes(text), whole)
+    text = shingles(normalize(story(random.Random(0), 500)))
+    whole = signature(text, seed=7)
+    monkeypatch.setattr("headlight.lab.data.deduplication._CHUNK", 97)
+    assert whole.jaccard(signature(text, seed=7)) == 1.0
 
 
 def test_the_error_of_the_estimate_is_the_bound_of_theory():
     rng = random.Random(0)
-    error = measure_error([story(rng, 30) for _ in range(50)], seed=1)
-    figures = error.to_dict()
-    assert figures["pairs"] == 1_000
-    assert figures["error"] == pytest.approx(figures["bound"], rel=0.1)
-    assert abs(figures["bias"]) < 0.005
-    assert figures["within_two_bounds"] > 0.93
-    assert sum(tenth["pairs"] for tenth in figures["by_tenth"]) == 1_000
-    assert {tenth["from"] for tenth in figures["by_tenth"]} >= {n / 10 for n in range(2, 10)}
-    bound = np.sqrt(error.jaccard * (1 - error.jaccard) / 128)
-    assert np.array_equal(error.bound, bound)
+    errors, bounds = [], []
+    for share in range(1, 301):
+        first, second = story(rng, 30), story(rng, 30)
+        mixed = first[: share * len(first) // 300] + second[share * len(second) // 300 :]
+        sets = shingles(first), shingles(mixed)
+        exact = jaccard(*sets)
+        errors.append(signature(sets[0], 1).jaccard(signature(sets[1], 1)) - exact)
+        bounds.append(exact * (1 - exact) / 128)
+    assert np.mean(np.square(errors)) == pytest.approx(np.mean(bounds), rel=0.25)
+    assert abs(np.mean(errors)) < 0.005
 
 
 def test_planted_near_duplicates_are_found(tmp_path):
@@ -110,39 +95,6 @@ def test_planted_near_duplicates_are_found(tmp_path):
         place, exact, estimate = duplicates[number]
         assert exact == jaccard(sets[number], sets[place.line - 1]) >= 0.8
         assert abs(estimate - exact) < 0.2
-
-
-def test_the_index_on_disk_names_the_candidates_of_datasketch(tmp_path):
-    rng = random.Random(2)
-    texts = [story(rng, 30) for _ in range(40)]
-    texts += [altered(text, rng, 1 + number % 20) for number, text in enumerate(texts)]
-    reference = MinHashLSH(threshold=0.6, num_perm=128)
-    index = KeptDocuments(reference.hashranges)
-    n_candidates = 0
-    for number, text in enumerate(texts):
-        sketch = signature(text, seed=0)
-        candidates = list(index.candidates(sketch.hashvalues))
-        assert [place.line for place, _ in candidates] == sorted(reference.query(sketch))
-        for place, hashes in candidates:
-            assert hashes.tolist() == signature(texts[place.line], seed=0).hashvalues.tolist()
-        n_candidates += len(candidates)
-        reference.insert(number, sketch)
-        index.add(Place(tmp_path, 1, 2, number), text.encode(), sketch.hashvalues)
-        assert index.equal(text.encode()) == Place(tmp_path, 1, 2, number)
-    assert n_candidates > 10
-
-
-def test_a_full_disk_is_an_error_that_names_the_way_out(tmp_path):
-    index = KeptDocuments([(0, 7)])
-    index._database.execute("PRAGMA max_page_count = 5")
-
-    def fill():
-        for number in range(1_000):
-            hashes = np.full(128, number, np.uint32)
-            index.add(Place(tmp_path, 0, 1, number), number.to_bytes(2), hashes)
-
-    with pytest.raises(OSError, match="database or disk is full; TMPDIR names a folder"):
-        fill()
 
 
 def test_a_text_that_differs_in_spaces_and_capitals_is_an_exact_duplicate(tmp_path):
@@ -169,34 +121,13 @@ def test_a_dropped_document_drops_no_other(tmp_path):
     assert [duplicate is None for duplicate in duplicates] == [True, False, True]
 
 
-def test_threads_change_nothing(tmp_path):
-    rng = random.Random(4)
-    texts = [story(rng, 40) for _ in range(30)] * 2
-    path = corpus_of(texts, tmp_path / "texts.jsonl")
-    alone = [duplicate for _, duplicate in Deduplicator().judge(stream_documents([path]), 1)]
-    threaded = [duplicate for _, duplicate in Deduplicator().judge(stream_documents([path]), 3)]
-    assert alone == threaded
-    assert sum(duplicate is not None for duplicate in alone) == 30
-
-
 @pytest.mark.parametrize("threshold", [0, -1, 1.01, float("nan")])
 def test_a_threshold_outside_its_range_is_an_error(threshold):
     with pytest.raises(ValueError, match="must be above 0 and at most 1"):
         Deduplicator(threshold)
 
 
-def test_a_sample_of_a_stream_is_uniform():
-    counts = np.zeros(20)
-    for seed in range(500):
-        sample = Reservoir(5, seed)
-        for item in range(20):
-            sample.add(str(item))
-        counts[[int(item) for item in sample.items]] += 1
-    assert counts.sum() == 2_500
-    assert (np.abs(counts - 125) < 50).all()
-
-
 def test_a_signature_is_the_same_in_every_process():
     """The numbers are fixed here; Python salts its own hashes differently in each process."""
-    hashes = signature("once upon a time there was a fox", seed=3).hashvalues
+    hashes = signature(shingles("once upon a time there was a fox"), seed=3).hashvalues
     assert hashes[:4].tolist() == GOLDEN
