@@ -48,7 +48,10 @@ new ResizeObserver(([{ contentRect }]) => {
 }).observe(byId('main'));
 open(idIn(link)).then(tellUnknown);
 if (placeIn(location.hash))
-  import('./ui/chapter.js').then(({ openFromAddress }) => openFromAddress(announce));
+  import('./ui/chapter.js').then(({ drawBy, openFromAddress }) => {
+    drawBy(() => import('./on_paper.js'));
+    openFromAddress(announce);
+  });
 
 /** @param {URLSearchParams} of */
 function idIn(of) {

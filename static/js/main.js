@@ -223,8 +223,10 @@ function cancel() {
 }
 
 /** @param {(module: typeof import('./ui/chapter.js')) => void} act */
-function openChapters(act) {
-  import('./ui/chapter.js').then(act);
+async function openChapters(act) {
+  const chapters = await import('./ui/chapter.js');
+  chapters.drawBy(() => import('./on_paper.js'));
+  act(chapters);
 }
 
 /** Return the trace and the drawing that are shared; null: nothing was read yet. */

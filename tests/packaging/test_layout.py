@@ -82,7 +82,7 @@ MOST_LINES = {
     "model/analysis": 4_050,
     "model/attention": 1_800,
     "model/foreign": 8_600,
-    "static/js": 48_900,
+    "static/js": 49_100,
     "static/js/views": 20_450,
 }
 MOST_OWN_LINES = 60

@@ -37,6 +37,13 @@ const TAGS = ['P', 'UL', 'OL', 'LI', 'EM', 'STRONG', 'CODE', 'PRE', 'BLOCKQUOTE'
 const root = document.documentElement;
 /** @type {ChapterPanel|null} */
 let panel = null;
+/** Loads what draws steps for paper, which the page knows. @type {() => Promise<typeof import('../on_paper.js')>} */
+let loadDrawings = () => Promise.reject(new Error('nothing draws'));
+
+/** @param {typeof loadDrawings} load */
+export function drawBy(load) {
+  loadDrawings = load;
+}
 
 /**
  * Open the chapter that an address names, if it names one.
@@ -248,9 +255,14 @@ class ChapterPanel {
     pressed.disabled = true;
     try {
       const { printWorksheet } = await import('./chapter_worksheet.js');
-      await printWorksheet(this.chapter, textOf, (share) => {
-        pressed.textContent = `${label}: ${share}`;
-      });
+      await printWorksheet(
+        this.chapter,
+        textOf,
+        (share) => {
+          pressed.textContent = `${label}: ${share}`;
+        },
+        async (signal) => (await loadDrawings()).createDrawings(signal),
+      );
     } catch (error) {
       this.fail(error);
     }
@@ -400,7 +412,8 @@ function listParts({ chapters, unavailable }, { open, leave }) {
       ...chapters.map(({ id, title, about, n_steps: steps, n_questions: questions }) => {
         const { right } = progressIn(kept(KEPT), id);
         const so = right.length > 0 ? `, ${right.length} right` : '';
-        const size = `${steps} steps, ${questions} questions${so}`;
+        // A minute to read and look at a step, and another one to answer a question.
+        const size = `${steps} steps, ${questions} questions, about ${steps + questions} minutes${so}`;
         return element(
           'li',
           {},

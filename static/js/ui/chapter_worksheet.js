@@ -1,4 +1,4 @@
-/** A chapter on paper: its texts and questions, and the answers on a page of their own at the end. */
+/** A chapter on paper: texts, drawings and questions, and the answers on a page of their own at the end. */
 
 import { fetchOutcome } from '../api/chapters.js';
 import { createLink, fetchQrCode, isLoopback } from '../api/links.js';
@@ -11,25 +11,51 @@ import { ONLY_HERE } from './share.js';
  * @import { Outcome } from '../rules/chapter.js'
  */
 
+/** Milliseconds that a sheet waits for all of its steps: networks that train longer are left to the page. */
+const PATIENCE = 12000;
+/** More cells than these are no grid to fill in. */
+const MOST_CELLS = 16;
+/** The empty cells of a bar. */
+const BAR_CELLS = 10;
+
+/** @typedef {{picture: HTMLElement, rows: string[], columns: string[]}} OnPaper */
+/** @typedef {{step: Step, at: number, outcome: Outcome|null, drawing: OnPaper|null}} Printed */
+
 /**
- * Compute every answer, and open the browser's print dialog.
+ * Compute every answer and drawing, and open the browser's print dialog.
  * @param {Chapter} chapter
  * @param {(html: string) => HTMLElement} textOf
- * @param {(share: string) => void} tell how many of the answers are there
- * @throws {Error} where an answer cannot be computed: no sheet lacks one
+ * @param {(share: string) => void} tell how many of the steps are there
+ * @param {(signal: AbortSignal) => Promise<(step: Step) => Promise<OnPaper>>} loadDrawings
+ * @throws {Error} where an answer cannot be computed
  */
-export async function printWorksheet(chapter, textOf, tell) {
-  const asked = chapter.steps.filter(({ question }) => question).length;
-  let arrived = 0;
-  /** @param {Step} step */
-  const outcomeOf = async (step) => {
-    if (!step.question) return null;
-    const outcome = await fetchOutcome(step);
-    tell(`${(arrived += 1)} of ${asked}`);
-    return outcome;
+export async function printWorksheet(chapter, textOf, tell, loadDrawings) {
+  const patience = new AbortController();
+  const { signal } = patience;
+  const timer = setTimeout(() => patience.abort(), PATIENCE);
+  /** @template T @param {Promise<T>} wanted @returns {Promise<T|null>} */
+  const inTime = async (wanted) => {
+    try {
+      return await wanted;
+    } catch (error) {
+      if (signal.aborted) return null;
+      throw error;
+    }
   };
-  const [link, ...outcomes] = await Promise.all([linkPart(), ...chapter.steps.map(outcomeOf)]);
-  printAlone(worksheetOf(chapter, outcomes, textOf, link));
+  const draw = await loadDrawings(signal).catch(() => null);
+  const link = linkPart();
+  /** @type {Printed[]} */
+  const steps = [];
+  for (const [at, step] of chapter.steps.entries()) {
+    const [outcome, drawing] = await Promise.all([
+      step.question && inTime(fetchOutcome(step, signal)),
+      draw?.(step).catch(() => null) ?? null, // a view may draw nothing here
+    ]);
+    steps.push({ step, at, outcome, drawing });
+    tell(`${steps.length} of ${chapter.steps.length}`);
+  }
+  clearTimeout(timer);
+  printAlone(worksheetOf(chapter, steps, textOf, await link));
 }
 
 /** Return the short link of the chapter with its code; where the server keeps none, the address. */
@@ -47,54 +73,75 @@ async function linkPart() {
 
 /**
  * @param {Chapter} chapter
- * @param {(Outcome|null)[]} outcomes
+ * @param {Printed[]} steps
  * @param {(html: string) => HTMLElement} textOf
  * @param {HTMLElement} link
  */
-function worksheetOf({ title, steps, sources }, outcomes, textOf, link) {
+function worksheetOf({ title, sources }, steps, textOf, link) {
+  const read = sources.map(({ title: of, url }) => `${of}, ${url}`).join('; ');
   return element(
-    'section',
-    { class: 'worksheet' },
+    'section.worksheet',
     link,
-    element('h1', {}, title),
-    element('p', { class: 'worksheet-name' }, 'Name:'),
-    ...steps.map((step, at) => stepOf(step, outcomes[at], at, textOf)),
-    ...(sources.length > 0
-      ? [
-          element(
-            'p',
-            { class: 'worksheet-read' },
-            `Sources: ${sources.map(({ title: of, url }) => `${of}, ${url}`).join('; ')}.`,
-          ),
-        ]
-      : []),
+    element('h1', title),
+    element('p.worksheet-name', 'Name:'),
+    ...steps.map((each) => stepOf(each, textOf)),
+    ...(read ? [element('p.worksheet-read', `Sources: ${read}.`)] : []),
     element(
-      'section',
-      { class: 'worksheet-answers' },
-      element('h2', {}, `Answers: ${title}`),
-      element('dl', {}, ...steps.flatMap((step, at) => answerOf(step, outcomes[at], at))),
+      'section.worksheet-answers',
+      element('h2', `Answers: ${title}`),
+      element('dl', ...steps.flatMap(answerOf)),
     ),
   );
 }
 
-/**
- * @param {Step} step
- * @param {Outcome|null} outcome
- * @param {number} at
- * @param {(html: string) => HTMLElement} textOf
- */
-function stepOf({ title, html, question, opens, marks }, outcome, at, textOf) {
-  const parts = [element('h2', {}, `${at + 1}. ${title}`), textOf(html)];
+/** @param {Printed} printed @param {(html: string) => HTMLElement} textOf */
+function stepOf({ step, at, outcome, drawing }, textOf) {
+  const { title, html, question, opens, marks } = step;
   const look = [placeOf(opens), marks].filter(Boolean).join(' · ');
-  if (look) parts.push(element('p', { class: 'worksheet-look' }, look));
-  if (question && outcome) {
-    parts.push(element('p', { class: 'worksheet-asks' }, question.asks));
-    const choices = choicesOf(outcome, question);
-    if (choices.length > 0)
-      parts.push(element('ul', {}, ...choices.map(({ label }) => element('li', {}, `☐ ${label}`))));
-    else parts.push(element('p', { class: 'worksheet-line' }, 'Answer:'));
-  }
-  return element('section', { class: 'worksheet-step' }, ...parts);
+  const choices = question && outcome ? choicesOf(outcome, question).map(({ label }) => label) : [];
+  const boxes = choices.map((label) => `☐ ${label}`);
+  const shown = question?.covered
+    ? emptyGrid(drawing, question.by === 'bar' ? boxes : [])
+    : drawing?.picture;
+  const isAnswered = shown?.dataset.of === 'choices';
+  const line =
+    boxes.length > 0
+      ? element('ul', ...boxes.map((each) => element('li', each)))
+      : element('p.worksheet-line', 'Answer:');
+  return element(
+    'section.worksheet-step',
+    element('h2', `${at + 1}. ${title}`),
+    textOf(html),
+    ...(look ? [element('p.worksheet-look', look)] : []),
+    ...(shown ? [shown] : []),
+    ...(question ? [element('p.worksheet-asks', question.asks)] : []),
+    ...(question && !isAnswered ? [line] : []),
+  );
+}
+
+/**
+ * Return the cells of a drawing without its numbers, to be filled in: of a small map its own, else a
+ * row for each answer that can be chosen.
+ * @param {OnPaper|null} drawing
+ * @param {string[]} choices
+ */
+function emptyGrid(drawing, choices) {
+  const { rows = [], columns = [] } = drawing ?? {};
+  const isMap = columns.length > 1 && Math.max(rows.length, columns.length) <= MOST_CELLS;
+  const [down, across] = isMap ? [rows, columns] : [choices, Array(BAR_CELLS).fill('')];
+  if (down.length === 0) return null;
+  /** @param {string} label @param {'th'|'td'} tag */
+  const line = (label, tag) =>
+    element(
+      'tr',
+      element('th', label),
+      ...across.map((each) => element(tag, tag === 'th' ? each : '')),
+    );
+  return element(
+    'table.worksheet-grid',
+    ...(isMap ? [line('', 'th')] : []),
+    ...down.map((each) => line(each, 'td')),
+  );
 }
 
 /** Return what a step opens, in words for paper. @param {Step['opens']} opens */
@@ -113,11 +160,12 @@ function placeOf({ text, model, view, layer, head, experiment, knobs = {} }) {
     .join(' · ');
 }
 
-/** @param {Step} step @param {Outcome|null} outcome @param {number} at */
-function answerOf({ question }, outcome, at) {
-  if (!question || !outcome) return [];
-  return [
-    element('dt', {}, `${at + 1}. ${question.asks}`),
-    element('dd', {}, `${revealed(outcome, question)} ${question.because}`),
-  ];
+/** @param {Printed} printed */
+function answerOf({ step: { question }, at, outcome, drawing }) {
+  if (!question) return [];
+  const told = outcome
+    ? `${revealed(outcome, question)} ${question.because}`
+    : `The page tells it: its network trains longer than this sheet waits. ${question.because}`;
+  const key = question.covered && drawing ? [drawing.picture] : [];
+  return [element('dt', `${at + 1}. ${question.asks}`), element('dd', told, ...key)];
 }

@@ -3,7 +3,7 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { beforeEach, test } from 'node:test';
 import { all, blank, find, labelled, send, settled, texts } from '../browser.js';
-import { openFile, openFromAddress, openList } from '../../../static/js/ui/chapter.js';
+import { drawBy, openFile, openFromAddress, openList } from '../../../static/js/ui/chapter.js';
 
 const step = (title, more = {}) => ({
   title,
@@ -191,7 +191,7 @@ test('the list says what there is, what cannot be read, and how many answers wer
   await settled(5);
   deepEqual(texts('.chapter-list button'), ['First']);
   deepEqual(texts('.chapter-fault'), ['x.md cannot be read']);
-  equal(texts('.chapter-list .chapter-marks')[0], '3 steps, 1 questions');
+  equal(texts('.chapter-list .chapter-marks')[0], '3 steps, 1 questions, about 4 minutes');
   find('.chapter-list button').click();
   await settled(5);
   equal(find('.chapter-step').textContent, 'a');
@@ -215,9 +215,15 @@ test('a chapter that is not there is told, with a way on', async () => {
   equal(texts('.chapter-list button').length, 1);
 });
 
-test('a worksheet has its link once and the answers last, and is printed once', async () => {
+test('a worksheet has each drawing, its link once and the answers last, and is printed once', async () => {
   const printed = [];
   window.print = () => printed.push(find('.worksheet'));
+  const drawn = () => ({
+    picture: document.createElement('img'),
+    rows: ['p', 'q'],
+    columns: ['x', 'y'],
+  });
+  drawBy(async () => ({ createDrawings: () => async () => drawn() }));
   await open('#chapter=one&chapter_step=1');
   asked.length = 0;
   const press = labelled('Worksheet');
@@ -228,6 +234,13 @@ test('a worksheet has its link once and the answers last, and is printed once', 
   equal(printed[0].querySelectorAll('.worksheet-link').length, 1);
   equal(printed[0].lastElementChild.className, 'worksheet-answers');
   equal(asked.filter(([path]) => path === '/answer').length, 1);
+  // The question of step b covers its drawing: its cells are printed empty, and it is with the answers.
+  equal(printed[0].querySelectorAll('.worksheet-step img').length, 2);
+  deepEqual(
+    [...printed[0].querySelectorAll('.worksheet-grid :is(th, td)')].map((each) => each.textContent),
+    ['', 'x', 'y', 'p', '', '', 'q', '', ''],
+  );
+  equal(printed[0].querySelectorAll('.worksheet-answers img').length, 1);
   deepEqual([press.disabled, press.textContent], [false, 'Worksheet']);
   window.dispatchEvent(new window.Event('afterprint'));
   equal(find('.worksheet'), null);
