@@ -197,6 +197,7 @@ export function plotlyScale(scale) {
  * @property {number} scale what an element is multiplied by
  * @property {boolean} isCausal the future is left transparent
  * @property {number} ceiling weight at the top of the colour scale
+ * @property {number} [skip] columns at the left that are left out
  */
 
 /**
@@ -274,11 +275,11 @@ function spans(cells, size) {
  * @param {number} first
  * @param {number} end
  */
-function poolRows(strongest, { data, offset, columns }, first, end) {
+function poolRows(strongest, { data, offset, columns, skip = 0 }, first, end) {
   strongest.fill(0);
   for (let row = first; row < end; row += 1) {
     const start = offset + row * columns;
-    for (let column = 0; column < columns; column += 1) {
+    for (let column = skip; column < columns; column += 1) {
       if (data[start + column] > strongest[column]) strongest[column] = data[start + column];
     }
   }
@@ -303,12 +304,13 @@ function paintLine(line, strongest, { firsts, ends }, seen, factor, inks) {
 }
 
 /**
- * @param {{data: ArrayLike<number>, offset: number, rows: number, columns: number, scale: number}} picture
- * @returns {number} the largest weight of one head
+ * @param {{data: ArrayLike<number>, offset: number, rows: number, columns: number, scale: number, skip?: number}} picture
+ * @returns {number} the largest weight of one head, but for those left out
  */
-export function peak({ data, offset, rows, columns, scale }) {
+export function peak({ data, offset, rows, columns, scale, skip = 0 }) {
   let most = 0;
-  for (let at = offset; at < offset + rows * columns; at += 1) if (data[at] > most) most = data[at];
+  for (let at = offset; at < offset + rows * columns; at += 1)
+    if (data[at] > most && (skip === 0 || (at - offset) % columns >= skip)) most = data[at];
   return most * scale;
 }
 
@@ -348,7 +350,7 @@ export function paintHeads({ canvas, frame, cells, rows, pictureOf }, look) {
         paintInto(
           sheet,
           square,
-          { ...picture, ceiling: range === 'head' ? picture.ceiling : 1 },
+          { ...picture, ceiling: range === 'head' || picture.skip ? picture.ceiling : 1 },
           inks,
         );
     }),

@@ -133,7 +133,7 @@ function logScale(end) {
 }
 
 /** @typedef {'weights'|'log'|'scores'|'value_weighted'} What */
-/** @typedef {'nothing'|'first'|'special'} Hidden */
+/** @typedef {'auto'|'nothing'|'first'|'special'} Hidden */
 /** @typedef {'head'|'heads'|'overlay'|'mean'|'max'|'rollout'} Which */
 
 export const FIELDS = Object.freeze({
@@ -143,7 +143,7 @@ export const FIELDS = Object.freeze({
   attention_as: choice(['matrix', 'lines']),
   attention_rows: choice(['usual', 'written', 'next']),
   attention_words: flag(),
-  attention_hide: choice(['nothing', 'first', 'special']),
+  attention_hide: choice(['auto', 'nothing', 'first', 'special']),
   attention_renormalise: flag(),
   attention_threshold: number({ least: 0, most: 1, standard: 0 }),
   attention_order: choice(['layer', 'label']),
@@ -170,7 +170,8 @@ export function canBeLines(what) {
  * @property {number[]} heads of a set, in order; never empty
  * @property {'matrix'|'lines'} as
  * @property {boolean} isWords
- * @property {Hidden} hidden
+ * @property {Hidden} hidden `auto`: nothing, or the first token where it hides the rest
+ * @property {number} resting the share of the weight on the first token, if it is hidden for that
  * @property {boolean} isRenormalised
  * @property {number} threshold of a weight, or of the largest of the values that are weighted
  * @property {boolean} isShare rows are shares of 1, before any is hidden
@@ -200,7 +201,8 @@ export function readSwitches(state, { placeId, nHeads }) {
     as: canBeLines(what) ? set('as') : 'matrix',
     isWords: isShare && set('words'),
     hidden,
-    isRenormalised: isShare && hidden !== 'nothing' && set('renormalise'),
+    resting: 0,
+    isRenormalised: isShare && !['auto', 'nothing'].includes(hidden) && set('renormalise'),
     threshold: what === 'scores' ? 0 : set('threshold'),
     isShare,
   };

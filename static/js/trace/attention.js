@@ -8,7 +8,7 @@
 import { counted, capitalised } from '../words/lists.js';
 import { share } from '../words/numbers.js';
 import { isHeld } from './layered.js';
-import { layersWith } from './trace.js';
+import { isCausal, layersWith } from './trace.js';
 
 /** @import { NamedArray, Token, Trace } from './trace.js' */
 
@@ -111,6 +111,29 @@ export function heldWeightsAt(place, trace) {
 /** Return true unless the weights of a layer have to be asked for. @param {Trace} trace @param {Place} place @param {number|null} layer */
 export function holdsLayer(trace, place, layer) {
   return !trace.isLayered || heldWeightsAt(place, trace).some((held) => held.layer === layer);
+}
+
+/** Heads from which a model is large: most of them rest on the first token, and little else is seen. */
+const MANY_HEADS = 100;
+/** Queries from which a text shows where heads rest. */
+const FEW_QUERIES = 4;
+
+/**
+ * Return the share of the weight that heads of a large model put on the first token, if it is more
+ * than half and so hides the rest; else 0.
+ * @param {Pick<Trace, 'card'>} trace
+ * @param {string} site of the weights of a decoder
+ * @param {NamedArray} weights
+ * @param {number[]} heads
+ */
+export function restOnFirst({ card }, site, { shape: [, rows, columns], data, scale }, heads) {
+  const isLarge = card && card.n_layers * card.n_heads >= MANY_HEADS;
+  if (!isLarge || !isCausal(site) || rows <= FEW_QUERIES || data.length === 0) return 0;
+  let sum = 0;
+  for (const head of heads)
+    for (let row = 1; row < rows; row += 1) sum += data[(head * rows + row) * columns];
+  const share = (sum * scale) / (heads.length * (rows - 1));
+  return share > 0.5 ? share : 0;
 }
 
 /**

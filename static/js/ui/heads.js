@@ -13,9 +13,11 @@ import {
   choosePlace,
   profileInWords,
   describeRole,
-  heldWeightsAt,
+  restOnFirst,
+  weightsAt,
 } from '../trace/attention.js';
 import { share } from '../words/numbers.js';
+import { isHeld } from '../trace/layered.js';
 import { isCausal } from '../trace/trace.js';
 import { peak, paintHeads } from '../plot/colour.js';
 import { walk } from './plot.js';
@@ -25,22 +27,27 @@ import { element } from './dom.js';
  * @import { LabelledHead, Place } from '../trace/attention.js'
  * @import { Trace } from '../trace/trace.js'
  * @import { Picture, Theme } from '../plot/colour.js'
+ * @import { ViewState } from '../plot/figure.js'
  */
 
 /** @typedef {{title: string, help: string, heads: LabelledHead[]}} Row */
 /** @typedef {'layer'|'label'} Order */
-/** @typedef {{labels: ReturnType<typeof labelledHeads>, order: Order, nColumns: number, isBare: boolean}} Build what the cells depend on */
+/** @typedef {{labels: ReturnType<typeof labelledHeads>, order: Order, nColumns: number, isBare: boolean, every: number}} Build what the cells depend on */
 
 /** @typedef {{query: number, key: number}} Pair */
-/** @typedef {Picture & {ceiling: number}} HeadPicture */
+/** @typedef {Picture & {ceiling: number}} HeadPicture `skip`: 1 where the first token hides the rest */
 /** @typedef {Map<string, HeadPicture>} Pictures by layer and head */
 /** @typedef {{left: number, top: number, size: number, picture: HeadPicture}} Placed */
-/** @typedef {{trace: Trace, place: string|undefined, order: Order, size: number, range: 'one'|'head', width: number, theme: Theme, ratio: number, query: number, key: number, beam: string}} Look what the picture depends on; `query`, `key`: the marked pair, −1 for none */
+/** @typedef {{trace: Trace, place: string|undefined, order: Order, size: number, range: 'one'|'head', width: number, theme: Theme, ratio: number, query: number, key: number, beam: string, maps: Trace|undefined, hide: unknown}} Look what the picture depends on; `query`, `key`: the marked pair, −1 for none; `maps`: small ones of layers whose weights are not here */
 
 const MARGIN = 44;
 const GAP = 6;
 const LARGEST = 96;
+/** Maps that would be smaller, as 32 heads on a phone, have less between them. */
 const SMALLEST = 12;
+const TIGHT = { margin: 26, gap: 1, smallest: 6 };
+/** The width of a head's number, and of the room next to it. */
+const NUMBER = 20;
 /** Maps narrower than this, in a row for each layer, have no words below: they would run into the next. */
 const ROOM_FOR_LABELS = 58;
 /** The least width of those sorted by label, which have their layer and head below. */
@@ -76,15 +83,16 @@ export function createHeads({ onChoose }) {
   let painted = {};
 
   /** @param {LabelledHead} head */
-  const peakOf = (head) => pictures.get(keyOf(head))?.ceiling ?? 0;
+  const pictureOf = (head) => pictures.get(keyOf(head));
 
   /** @param {{row: number, column: number}|null} cell */
   const say = (cell) => {
     caption.textContent = cell
-      ? captionOf(rows[cell.row].heads[cell.column], peakOf(rows[cell.row].heads[cell.column]))
+      ? captionOf(rows[cell.row].heads[cell.column], pictureOf(rows[cell.row].heads[cell.column]))
       : [
           orderInWords(built.order ?? 'layer', hasProfiles(rows)),
           canPoint() ? HOW.mouse : HOW.touch,
+          ...leftOut(labels, pictures),
         ].join(' ');
   };
   grid.addEventListener('click', ({ target }) => {
@@ -111,22 +119,26 @@ export function createHeads({ onChoose }) {
 
     /**
      * @param {Trace} trace
-     * @param {{where: string, layer: number, head: number, range: 'one'|'head', order: 'layer'|'label', width: number, palette: {theme: 'light'|'dark', beam: string}, pair?: Pair|null, isChosen?: (head: LabelledHead) => boolean}} state `pair`: the cell marked on every map; `isChosen`: where others than the chosen head are shown too
+     * @param {{where: string, layer: number, head: number, range: 'one'|'head', order: 'layer'|'label', width: number, palette: {theme: 'light'|'dark', beam: string}, pair?: Pair|null, isChosen?: (head: LabelledHead) => boolean, attention_hide?: unknown, answers?: ViewState['answers']}} state `pair`: the cell marked on every map; `isChosen`: where others than the chosen head are shown too
      */
     show(trace, state) {
       const place = choosePlace(state, trace);
       const { order = 'layer' } = state;
-      if (trace !== painted.trace || place?.id !== painted.place) {
-        pictures = picturesOf(trace, place);
+      const maps = state.answers?.maps?.trace;
+      const isNew = trace !== painted.trace || place?.id !== painted.place;
+      const isOther = isNew || maps !== painted.maps || state.attention_hide !== painted.hide;
+      if (isOther) pictures = picturesOf(trace, place, state);
+      if (isNew) {
         labels = labelledHeads(trace, place);
       }
       const nHeads = labels[0]?.heads.length ?? 0;
       const most = Math.max(1, Math.floor(state.width / (ROOM_FOR_PLACES + GAP)));
       const nColumns = order === 'label' ? Math.min(nHeads, most) : nHeads;
-      const size = sizeFor(state.width, nColumns, order);
+      const { size, gap, margin } = sizesFor(state.width, nColumns, order);
       const isBare = order === 'layer' && size < ROOM_FOR_LABELS;
-      const wish = { labels, order, nColumns, isBare };
-      if (!isSame(wish, built)) {
+      const every = Math.ceil(NUMBER / (size + gap));
+      const wish = { labels, order, nColumns, isBare, every };
+      if (isOther || !isSame(wish, built)) {
         rows = arranged(labels, order);
         cells = build(grid, rows, wish);
         built = wish;
@@ -145,10 +157,11 @@ export function createHeads({ onChoose }) {
         query: state.pair?.query ?? -1,
         key: state.pair?.key ?? -1,
         beam: state.palette.beam,
+        maps,
+        hide: state.attention_hide,
       };
       if (isSame(look, painted)) return;
-      fit(frame, size, nColumns);
-      const pictureOf = (/** @type {LabelledHead} */ head) => pictures.get(keyOf(head));
+      fit(frame, { size, gap, margin, heads: nColumns });
       paintHeads({ canvas, frame, cells, rows, pictureOf }, look);
       painted = look;
     },
@@ -192,10 +205,14 @@ function step(from, event, cells) {
   );
 }
 
-/** @param {Row} row @param {Order} order */
-function headerOf({ title, help }, order) {
+/** @param {Row} line @param {number} row @param {Pick<Build, 'order'|'every'>} wish */
+function headerOf({ title, help }, row, { order, every }) {
   if (order === 'layer')
-    return element('span.heads-label.is-layer', { role: 'rowheader', 'aria-label': help }, title);
+    return element(
+      'span.heads-label.is-layer',
+      { role: 'rowheader', 'aria-label': help },
+      row % every === 0 ? title : '',
+    );
   return element(
     'span.heads-label.is-group',
     { role: 'rowheader', 'aria-label': help, title: help },
@@ -204,7 +221,7 @@ function headerOf({ title, help }, order) {
 }
 
 /** @param {HTMLElement} grid @param {Row[]} rows @param {Build} wish @returns {HTMLElement[][]} */
-function build(grid, rows, { order, isBare, nColumns }) {
+function build(grid, rows, { order, isBare, nColumns, every }) {
   grid.setAttribute(
     'aria-label',
     order === 'layer' ? 'Heads: rows are layers, columns are heads' : 'Heads: one row per label',
@@ -223,7 +240,7 @@ function build(grid, rows, { order, isBare, nColumns }) {
     element(
       'div.heads-row',
       { role: 'row' },
-      headerOf(line, order),
+      headerOf(line, row, { order, every }),
       cells[row].map((cell, column) =>
         element('div.heads-item', cell, isBare ? [] : [nameOf(line.heads[column], order)]),
       ),
@@ -233,12 +250,15 @@ function build(grid, rows, { order, isBare, nColumns }) {
     line.style.setProperty('--columns', String(Math.min(rows[row].heads.length, nColumns))),
   );
   grid.classList.toggle('is-grouped', order === 'label');
-  grid.replaceChildren(...(order === 'layer' ? [headline(rows[0]?.heads ?? [])] : []), ...lines);
+  grid.replaceChildren(
+    ...(order === 'layer' ? [headline(rows[0]?.heads ?? [], every)] : []),
+    ...lines,
+  );
   return cells;
 }
 
-/** @param {LabelledHead[]} heads */
-function headline(heads) {
+/** @param {LabelledHead[]} heads @param {number} every how many heads one is numbered */
+function headline(heads, every) {
   return element(
     'div.heads-row',
     { role: 'row' },
@@ -247,7 +267,7 @@ function headline(heads) {
       element(
         'span.heads-label.is-head',
         { role: 'columnheader', 'aria-label': `head ${head}` },
-        String(head),
+        head % every === 0 ? String(head) : '',
       ),
     ),
   );
@@ -328,45 +348,76 @@ function cellOf(cells, target) {
   return null;
 }
 
-/** @param {LabelledHead} labelled @param {number} ceiling */
-function captionOf(labelled, ceiling) {
+/** @param {LabelledHead} labelled @param {HeadPicture|undefined} picture */
+function captionOf(labelled, picture) {
   const { label, score } = labelled;
   const help = label && score !== null ? ` (${bareTitle(label)}: ${label.help})` : '';
-  return `${spoken(labelled)}${help}; strongest weight ${share(ceiling)}`;
+  if (!picture) return `${spoken(labelled)}${help}; not read yet`;
+  const past = picture.skip ? ' on a token after the first' : '';
+  return `${spoken(labelled)}${help}; strongest weight${past} ${share(picture.ceiling)}`;
 }
 
-/** @param {number} width @param {number} nHeads @param {Order} order */
-function sizeFor(width, nHeads, order) {
-  const room = (width - (order === 'layer' ? MARGIN : 0) - nHeads * GAP) / Math.max(nHeads, 1);
-  return Math.max(SMALLEST, Math.min(LARGEST, Math.floor(room)));
+/**
+ * Return the side of a map and what is around it, in pixels.
+ * @param {number} width
+ * @param {number} nHeads
+ * @param {Order} order
+ */
+function sizesFor(width, nHeads, order) {
+  /** @param {number} margin @param {number} gap */
+  const room = (margin, gap) =>
+    Math.floor((width - (order === 'layer' ? margin : 0)) / Math.max(nHeads, 1) - gap);
+  const size = room(MARGIN, GAP);
+  if (size >= SMALLEST) return { size: Math.min(LARGEST, size), gap: GAP, margin: MARGIN };
+  const { margin, gap, smallest } = TIGHT;
+  return { size: Math.max(smallest, Math.min(SMALLEST, room(margin, gap))), gap, margin };
 }
 
-/** @param {HTMLDivElement} frame @param {number} size @param {number} nColumns */
-function fit(frame, size, nColumns) {
-  frame.style.setProperty('--size', `${size}px`);
-  frame.style.setProperty('--gap', `${GAP}px`);
-  frame.style.setProperty('--margin', `${MARGIN}px`);
-  frame.style.setProperty('--heads', String(nColumns));
+/** @param {HTMLDivElement} frame @param {Record<string, number>} sizes */
+function fit(frame, sizes) {
+  for (const [name, size] of Object.entries(sizes))
+    frame.style.setProperty(`--${name}`, name === 'heads' ? `${size}` : `${size}px`);
 }
 
 /** @param {{layer: number, head: number}} of */
 const keyOf = ({ layer, head }) => `${layer} ${head}`;
 
 /**
- * Return the pictures to paint, by layer and head.
+ * Say where maps lack something.
+ * @param {ReturnType<typeof labelledHeads>} labels
+ * @param {Pictures} pictures
+ */
+function leftOut(labels, pictures) {
+  const nHeads = labels.reduce((sum, { heads }) => sum + heads.length, 0);
+  const nResting = [...pictures.values()].filter(({ skip }) => skip).length;
+  return [
+    ...(nResting > 0
+      ? [
+          `${nResting} of ${nHeads} maps leave out the first token, on which most of the weight rests, and have their own colours.`,
+        ]
+      : []),
+    ...(pictures.size < nHeads ? ['The maps of the other layers are being read.'] : []),
+  ];
+}
+
+/**
+ * Return the pictures to paint, by layer and head: weights, or small maps of layers not here.
  * @param {Trace} trace
  * @param {Place|null} place
+ * @param {{attention_hide?: unknown, answers?: ViewState['answers']}} state
  */
-function picturesOf(trace, place) {
+function picturesOf(trace, place, { attention_hide: hide, answers }) {
+  const maps = answers?.maps?.trace?.tensors ?? {};
   /** @type {Pictures} */
   const pictures = new Map();
-  for (const { layer, site } of heldWeightsAt(place, trace)) {
-    const {
-      shape: [nHeads, rows, columns],
-      data,
-      scale,
-    } = trace.tensors[site];
+  for (const { layer, site } of weightsAt(place, trace)) {
+    const map = maps[site.replace(/weights$/, 'max_map')];
+    const array = isHeld(trace.tensors[site]) ? trace.tensors[site] : map;
+    if (!array) continue;
+    const [nHeads, rows, columns] = array.shape;
+    const { data, scale } = array;
     for (let head = 0; head < nHeads; head += 1) {
+      const isResting = hide === 'auto' && restOnFirst(trace, site, array, [head]) > 0;
       const picture = {
         data,
         offset: head * rows * columns,
@@ -374,6 +425,7 @@ function picturesOf(trace, place) {
         columns,
         scale,
         isCausal: isCausal(site),
+        ...(isResting && { skip: 1 }),
       };
       pictures.set(keyOf({ layer, head }), { ...picture, ceiling: peak(picture) });
     }

@@ -162,7 +162,7 @@ test('the maps are as large as there is room, and have words if those fit', () =
   equal(size(), '57px');
   equal(all('.heads-name').length, 0);
   show(10);
-  equal(size(), '12px');
+  equal(size(), '6px');
   show(2 * 6 + 2 * 50, 'label');
   equal(size(), '50px');
   deepEqual(

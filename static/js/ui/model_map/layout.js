@@ -218,11 +218,14 @@ export function stripLayout({ stacks, bridge, logits }, { width, open }) {
   const names = [];
   const opened = stacks.find(({ id }) => id === open.stack)?.layers[open.layer];
   let y = 0;
-  for (const row of opened ? stripRows(opened, width) : []) {
+  const rows = opened ? stripRows(opened, width) : [];
+  rows.forEach((row, of) => {
     const cell = Math.min(STRIP_CELL.most, width / row.length);
-    const starts = row.flatMap((part, at) => (isOfOneRow(part, row[at - 1]) ? [] : [at]));
+    // A row that goes on with the parts of the one above is not named again.
+    const above = rows[of - 1]?.at(-1);
+    const starts = row.flatMap((part, at) => (isOfOneRow(part, row[at - 1] ?? above) ? [] : [at]));
     starts.forEach((at, index) => {
-      const isEnd = index > 0 && at === row.length - 1;
+      const isEnd = at > 0 && at === row.length - 1;
       const x = (isEnd ? at + 1 : at) * cell;
       const end = (starts[index + 1] ?? row.length) * cell;
       const name = nameOf(row[at], open.layer);
@@ -230,12 +233,12 @@ export function stripLayout({ stacks, bridge, logits }, { width, open }) {
       const text = [name, name.split(' ')[0]].find((candidate) => candidate.length * LETTER < room);
       if (text) names.push({ text, x, y: y + NAME - 4, isEnd });
     });
-    y += NAME;
+    if (starts.length > 0) y += NAME;
     row.forEach((part, at) => {
       map.parts.push({ part, x: at * cell, y, width: cell, height: STRIP_CELL.height });
     });
     y += STRIP_CELL.height + 2;
-  }
+  });
   const items = [
     ...stacks.flatMap(({ layers }, at) => [
       ...(at > 0 && bridge ? [bridge] : []),
@@ -267,7 +270,7 @@ export function stripLayout({ stacks, bridge, logits }, { width, open }) {
 }
 
 /** The width of a layer's number of two digits, and of the room next to it. */
-const NUMBER = 13;
+const NUMBER = 21;
 /** The width of a letter of a name. */
 const LETTER = 6.6;
 const FLOW_NAMES = { layer: 'layers', logits: 'predicts' };

@@ -25,7 +25,7 @@ import {
   tableOf,
   WRITTEN,
 } from './matrix.js';
-import { asks, readSetting, selectWeights } from './chosen_weights.js';
+import { asks, hiddenBy, readSetting, selectWeights } from './chosen_weights.js';
 import { wordingFor } from './wording.js';
 import { control, choice, numbered } from '../../ui/controls.js';
 
@@ -57,7 +57,12 @@ export const attention = {
       : {};
   },
   ...ATTENTIONS,
-  asks: (trace, state) => ({ ...asks(trace, state), ...asksRoles(trace) }),
+  asks: (trace, state) => ({
+    ...asks(trace, state),
+    ...asksRoles(trace),
+    // Of layers whose weights are not here, All heads shows small maps.
+    ...(trace.isLayered && { maps: { capture: [], analyses: [], resolution: 48 } }),
+  }),
 
   /** Load the lines if they are wanted and not here yet. */
   prepare(trace, state) {
@@ -96,14 +101,20 @@ export const attention = {
         notice: 'Every token is hidden. Hide fewer of them to see the map.',
       };
     const chosen = chosenIn(trace, state, subject);
+    const isResting = subject.switches.resting > 0;
     return {
-      title: capitalised(name) + quantity.suffix,
+      title: capitalised(name) + (isResting ? ', without the first token' : '') + quantity.suffix,
       facts: subject.switches.which === 'head' ? findRoles(state) : [],
       summary: `${capitalised(quantity.noun)} of ${name}: ${matrix.rows} queries by ${matrix.columns} keys.`,
       ...(isOfLines && linesChart
         ? asLines(linesChart, trace, state, subject, chosen)
         : { ...matrixChart(trace, state, subject), help: notesOf(trace, subject) }),
-      actions: actionsFor(trace, state, subject, chosen),
+      actions: [
+        ...actionsFor(trace, state, subject, chosen),
+        ...(isResting
+          ? [{ label: 'Show the first token', patch: { attention_hide: 'nothing' } }]
+          : []),
+      ],
       controls: ofWeight(trace, state, setting),
     };
   },
@@ -217,6 +228,11 @@ const ROWS = [
   },
 ];
 const HIDE = [
+  {
+    id: 'auto',
+    title: 'As needed',
+    help: 'The first token, where most of the attention of a large model’s head rests on it and hides the rest',
+  },
   { id: 'nothing', title: 'Nothing' },
   {
     id: 'first',
@@ -282,7 +298,7 @@ function ofHow({ place, isWritten, switches }) {
   });
   const more = [
     ...(isShare ? [words] : []),
-    ...(isShare && hidden !== 'nothing' ? [renormalise] : []),
+    ...(isShare && (hidden === 'first' || hidden === 'special') ? [renormalise] : []),
     ...(what === 'scores' ? [] : [least]),
   ];
   return [
@@ -385,7 +401,11 @@ function ofWords({ isWords, which }) {
 }
 
 /** @param {Trace} trace @param {Subject} subject */
-function ofHidden(trace, { place, switches: { hidden, isRenormalised, isShare } }) {
+function ofHidden(trace, { place, switches }) {
+  const { isRenormalised, isShare, resting } = switches;
+  const hidden = hiddenBy(switches);
+  if (resting > 0)
+    return `The first token, ${quoted(tokensOf(trace, place.columns)[0])}, is left out: ${percent(resting, 0)} of the weight rests on it and would hide the rest. Colours end at the highest weight that is shown.`;
   if (hidden === 'nothing') return '';
   const what =
     hidden === 'first'

@@ -4,7 +4,13 @@
  * averages, which is not meaningful after a maximum over heads.
  */
 
-import { choosePlace, findPlaces, tokensOf, weightsAt } from '../../trace/attention.js';
+import {
+  choosePlace,
+  findPlaces,
+  restOnFirst,
+  tokensOf,
+  weightsAt,
+} from '../../trace/attention.js';
 import { matrixAt, range, withoutFuture, buildMatrix, valueIn } from '../../trace/trace.js';
 import { enumerated } from '../../words/lists.js';
 import { chooseCell, rowWith } from '../../rules/prediction.js';
@@ -55,7 +61,19 @@ export function readSetting(trace, state) {
   const [nHeads] = trace.tensors[site].shape;
   const isWritten = areNamedByWritten(trace, place, state);
   const switches = readSwitches(state, { placeId: place.id, nHeads });
-  return { place, site, nHeads, isWritten, switches };
+  // A chosen cell of the first token is not left out.
+  const isOpen = switches.hidden !== 'auto' || !switches.isShare || state.key === 0;
+  const resting =
+    isOpen || switches.which === 'rollout'
+      ? 0
+      : restOnFirst(trace, site, trace.tensors[site], headsOf(state, nHeads, switches));
+  return { place, site, nHeads, isWritten, switches: { ...switches, resting } };
+}
+
+/** @param {ViewState} state @param {number} nHeads @param {Switches} switches */
+function headsOf({ head }, nHeads, { which, heads }) {
+  if (which === 'head') return [head];
+  return which === 'heads' || which === 'overlay' ? heads : range(nHeads);
 }
 
 /**
@@ -138,7 +156,7 @@ function worked(trace, state, setting) {
           }
         : QUANTITIES[switches.what],
     scale: chooseScale(switches.what, matrix, {
-      range: state.range,
+      range: switches.resting > 0 ? 'head' : state.range,
       most: mostOf(array, switches.what),
     }),
     isWritten,
@@ -169,13 +187,7 @@ function sourceOf(trace, state, { place, site, nHeads, switches }) {
       keys: ['analyses', 'rollout', place.stack],
     };
   }
-  const all = range(nHeads);
-  const heads =
-    which === 'head'
-      ? [state.head]
-      : which === 'heads' || which === 'overlay'
-        ? switches.heads
-        : all;
+  const heads = headsOf(state, nHeads, switches);
   const some = heads.length < nHeads ? { heads } : {};
   if (what === 'scores')
     return {
@@ -207,7 +219,8 @@ function sourceOf(trace, state, { place, site, nHeads, switches }) {
  * @param {{keys: string[], rows: Unit[], columns: Unit[]}} of
  */
 function madeOf({ layer }, { isWritten, switches }, { keys, rows, columns }) {
-  const { which, heads, isWords, hidden, isRenormalised, threshold } = switches;
+  const { which, heads, isWords, isRenormalised, threshold } = switches;
+  const hidden = hiddenBy(switches);
   const isMean = which === 'mean' || (which === 'heads' && heads.length > 1);
   const done = [
     which === 'rollout' && `the rollout up to layer ${layer} is taken`,
@@ -299,7 +312,9 @@ function byUnit(matrix, { rows, columns }, { isWritten, switches: { isWords } })
  * @param {Place} place
  * @param {Switches} switches
  */
-function withoutHidden(matrix, units, place, { hidden, isRenormalised }) {
+function withoutHidden(matrix, units, place, switches) {
+  const { isRenormalised } = switches;
+  const hidden = hiddenBy(switches);
   if (hidden === 'nothing') return { matrix, ...units };
   const columns = left(units.columns, hidden);
   const rows =
@@ -355,8 +370,16 @@ function nameOf(trace, { layer }, { place, switches }, heads) {
   );
 }
 
+/** Return the tokens that are left out. @param {Switches} switches */
+export function hiddenBy({ hidden, resting }) {
+  if (hidden !== 'auto') return hidden;
+  return resting > 0 ? 'first' : 'nothing';
+}
+
 /** @param {Switches} switches */
-function detailsOf({ isWords, hidden, isRenormalised }) {
+function detailsOf(switches) {
+  const { isWords, isRenormalised } = switches;
+  const hidden = hiddenBy(switches);
   const done = [
     isWords && 'by word',
     hidden === 'first' && 'first token hidden',

@@ -159,6 +159,17 @@ test('a name of the strip is shortened, or left out, where it has no room', () =
   ok(namesAt(358, 2).includes('heads') && !namesAt(358, 2).includes('heads of layer 1'));
 });
 
+test('the heads of a layer are named once, however many rows they take', () => {
+  const card = { kind: 'decoder', n_layers: 32, n_heads: 32, moe: null };
+  const { names, parts } = stripLayout(buildAnatomy(card), { width: 358, open });
+  deepEqual(
+    names.map(({ text }) => text),
+    ['heads of layer 1', 'network', 'layers', 'predicts'],
+  );
+  const numbered = parts.filter(({ part, isUnnumbered }) => part.kind === 'layer' && !isUnnumbered);
+  ok(numbered.every(({ x }, at) => at === 0 || x - numbered[at - 1].x >= 20));
+});
+
 test('down from the embedding are the heads, not the stream along them', () => {
   const { parts } = LAYOUTS.rail(buildAnatomy(SHAPES['four layers of six heads']), open);
   const embedding = parts.find(({ part }) => part.kind === 'embedding').part.id;

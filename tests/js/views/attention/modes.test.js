@@ -168,6 +168,20 @@ test('the first token is left out as query and key, and the rest is unchanged', 
   match(figure.grid.describe(3, 0), /first token hidden\)$/);
 });
 
+test('the first token is left out by itself where most of a large model’s head rests on it', () => {
+  const card = { kind: 'decoder', n_layers: 30, n_heads: 9, analyses: [] };
+  const of = (state, change = {}) =>
+    shown({ head: 1, ...state }, { ...sampleTrace(), card, ...change });
+  const figure = of({});
+  deepEqual([figure.grid.rows, figure.grid.columns], [COUNT - 1, COUNT - 1]);
+  match(figure.title, /without the first token$/);
+  match(plain(figure.help), /“<s>”, is left out: \d+ % of the weight/);
+  const back = figure.actions.find(({ label }) => label === 'Show the first token').patch;
+  for (const state of [back, { key: 0 }, { head: 0 }, { attention_which: 'rollout' }])
+    equal(of(state).grid.columns, COUNT, JSON.stringify(state));
+  equal(of({}, { card: { ...card, n_layers: 4 } }).grid.columns, COUNT);
+});
+
 test('renormalised rows sum to 1 again, and the help says so', () => {
   const figure = shown({ attention_hide: 'special', attention_renormalise: true, head: 1 });
   rowsOf(figure).forEach((row) => close(sum(row), 1));
