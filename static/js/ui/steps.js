@@ -1,6 +1,6 @@
 /**
  * A slider over the states of a training, with what was measured at each under it: the best “token
- * before”, the best “repeats a phrase” and the loss.
+ * before”, the best “repeats a phrase”, the gain on a repeated list, and the loss of the first words.
  */
 
 import { decimal, grouped } from '../words/numbers.js';
@@ -16,6 +16,8 @@ const [WIDTH, HEIGHT, EDGE] = [600, 64, 4];
 const SVG = 'http://www.w3.org/2000/svg';
 /** A rise of the early loss of so many nats is a bump. */
 const BUMP = 0.02;
+/** The loss of the first states, a third of all, is far above the others and drawn at the edge. */
+const FIRST = 1 / 3;
 
 /** @param {number} tokens @returns {string} `2.3 M`, `340 k` or `0` */
 function inThousands(tokens) {
@@ -48,13 +50,12 @@ function has({ head_labels: labels }, name) {
 }
 
 /**
- * Return the index of the state at which the early loss rose most; -1: it never rose by `BUMP`.
+ * Return the index of the state whose early loss is the most above one before it; -1: never by `BUMP`.
  * @param {Step[]} steps
  */
 export function bumpOf(steps) {
-  const rises = steps.map(
-    ({ early_loss: loss }, at) => (loss ?? 0) - (steps[at - 1]?.early_loss ?? Infinity),
-  );
+  const losses = steps.map(({ early_loss: loss }) => loss ?? Infinity);
+  const rises = losses.map((loss, at) => loss - Math.min(...losses.slice(0, at + 1)));
   const most = Math.max(...rises);
   return most >= BUMP ? rises.indexOf(most) : -1;
 }
@@ -90,12 +91,15 @@ function curvesOf(steps, at) {
   const x = (/** @type {number} */ index) =>
     EDGE + (index / (steps.length - 1)) * (WIDTH - 2 * EDGE);
   const y = (/** @type {number} */ share) => HEIGHT - EDGE - share * (HEIGHT - 2 * EDGE);
-  const losses = steps.map(({ late_loss: loss }) => loss ?? NaN);
-  const [low, high] = [Math.min(...losses), Math.max(...losses)];
+  const losses = steps.map(({ early_loss: loss }) => loss ?? NaN);
+  const [low, high] = [Math.min(...losses), Math.max(...losses.slice(steps.length * FIRST))];
+  const gains = steps.map(({ repeat_gain: gain }) => gain ?? NaN);
+  const most = Math.max(...gains, 1);
   const curves = {
+    gain: gains.map((gain) => Math.max(0, gain) / most),
     previous: steps.map((step) => bestOf(step, 'previous')?.score ?? 0),
     induction: steps.map((step) => bestOf(step, 'induction')?.score ?? 0),
-    loss: losses.map((loss) => (loss - low) / (high - low || 1)),
+    loss: losses.map((loss) => Math.min(1, (loss - low) / (high - low || 1))),
   };
   const svg = drawn('svg', { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: 'none' });
   svg.setAttribute('aria-hidden', 'true');
@@ -111,13 +115,18 @@ function curvesOf(steps, at) {
 
 /** Return what was measured at a state, with the names as the keys of the curves. @param {Step} step @param {boolean} isBump */
 function figuresOf(step, isBump) {
-  const loss = step.late_loss;
+  const { early_loss: loss, repeat_gain: gain } = step;
   const scores = /** @type {const} */ (['previous', 'induction']).map((name) => {
     const best = bestOf(step, name);
     return best && element(`span.is-${name}`, `${NAMES[name]} ${decimal(best.score, 2)}`);
   });
-  const bump = isBump ? ', where that of the first words rises' : '';
-  return [...scores, loss && element('span.is-loss', `loss ${decimal(loss, 2)} nats${bump}`)];
+  const bump = isBump ? ', the top of its bump' : '';
+  return [
+    ...scores,
+    typeof gain === 'number' &&
+      element('span.is-gain', `a list read twice gains ${decimal(gain, 2)} nats`),
+    loss && element('span.is-loss', `loss of the first words ${decimal(loss, 2)} nats${bump}`),
+  ];
 }
 
 /**

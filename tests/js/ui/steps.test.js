@@ -41,7 +41,7 @@ test('the slider names the state that reads, and chooses another one', () => {
   equal(find('output').textContent, 'trained on 300 k tokens');
   match(
     find('.steps-figures').textContent,
-    /token before 0\.60.*repeats a phrase 0\.10.*loss 3\.80/,
+    /token before 0\.60.*repeats a phrase 0\.10.*gains 0\.40 nats.*first words 4\.00 nats/,
   );
   type(slider, '2');
   type(slider, '3');
@@ -67,6 +67,24 @@ test('the sentence and the mark of the bump follow from the figures', () => {
   equal(whenOf(bare[2]), 'step 1,500');
   showSteps(document.body, { ...CARD, steps: bare }, 'forming', handlers.onModel);
   ok(!find('svg'));
+  const host = document.createElement('div');
+  document.body.append(host);
+  showSteps(host, CARD, 'forming@1500', handlers.onModel);
+  match(host.textContent, /4\.10 nats, the top of its bump/);
+  const heights = [...host.querySelectorAll('polyline')].map((line) =>
+    line
+      .getAttribute('points')
+      .split(' ')
+      .map((point) => Math.round(Number(point.split(',')[1]))),
+  );
+  const [gain, previous, induction, loss] = [
+    [60, 54, 10, 4],
+    [54, 26, 10, 10],
+    [60, 54, 15, 10],
+    [4, 9, 4, 60],
+  ];
+  deepEqual(heights, [gain, previous, induction, loss]);
+  equal(host.querySelector('circle').getAttribute('cy'), '4');
 });
 
 test('a state has its own labels, and Compare offers the others', () => {
