@@ -78,12 +78,12 @@ JS_FOLDERS = ["words", "trace", "rules", "state", "api", "plot", "ui", "views"]
 MOST_LINES = {
     "app": 24_750,
     "lab": 14_300,
-    "model": 36_350,
+    "model": 36_750,
     "model/analysis": 4_050,
     "model/attention": 1_800,
     "model/foreign": 8_600,
-    "static/js": 49_100,
-    "static/js/views": 20_450,
+    "static/js": 49_650,
+    "static/js/views": 20_850,
 }
 MOST_OWN_LINES = 60
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)

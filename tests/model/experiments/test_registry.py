@@ -36,10 +36,12 @@ SMALL = {
     "cost": {"n_tokens": 4, "d_model": 8, "length": 8, "megabytes": 1},
     "tokenizer": {"text": "<b> low low lower", "sample": "slow <b>", "n_merges": 5},
     "schedule": {"steps": 20, "optimizer_steps": 5},
+    "surprise": {"text": "The <b> fox ran home."},
+    "steering": {"toward": "He <b> wept. | She was sad.", "away": "He was glad.", "text": "She"},
 }
 
 MEASURED = {"cost"}  # its times are of the moment
-NOT_DRAWN = {"norms", "by_hand", "schedule", "softmax", "tokenizer"}
+NOT_DRAWN = {"norms", "by_hand", "schedule", "softmax", "tokenizer", "surprise"}
 DRAWN = Path(__file__).parents[2] / "js" / "views" / "experiments" / "results"
 WRITTEN_BY_HAND = {  # in results.js
     "by_hand",

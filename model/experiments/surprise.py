@@ -1,0 +1,100 @@
+"""Cross-entropy and perplexity: what each token of a text costs a model.
+
+    cross-entropy    H = −1/n · Σ ln P(tokenᵢ | tokens before)          perplexity    e^H
+
+The second model has the same tokens, so that both can be compared token by token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+
+from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
+from headlight.model.experiments.shipped import predictions, shipped
+
+Reader = Literal["stories", "stories-small", "stories-preferred"]
+
+
+class Surprise(Parameters):
+    """The parameters of `surprise`; nothing is drawn, so the seed changes nothing."""
+
+    text: str = Field(
+        "The old man and the little boy went down to the sea, and the old man slept.",
+        min_length=1,
+        max_length=400,
+        description="Each of its tokens is predicted from those before it.",
+    )
+    first_model: Reader = Field("stories", description="Reads the text.")
+    second_model: Reader = Field("stories-small", description="Reads it, too.")
+
+
+def run(parameters: Surprise) -> Iterator[Arrays]:
+    """Let both models read the text."""
+    read = [
+        predictions(name, parameters.text)
+        for name in (parameters.first_model, parameters.second_model)
+    ]
+    ids = torch.tensor([token.id for token in read[0][0]])
+    log_probs = torch.stack([each[:-1] for _, each in read])  # reader token vocab
+    nats = -log_probs[:, torch.arange(len(ids) - 1), ids[1:]].numpy()
+    means = nats.cumsum(1) / np.arange(1, len(ids))
+    share, guess = log_probs.exp().max(-1)
+    vocabulary = shipped(parameters.first_model).tokenizer
+    yield {
+        "reader": np.array([parameters.first_model, parameters.second_model]),
+        "token": np.array([token.text for token in read[0][0][1:]]),
+        "nats": nats,
+        "guess": np.array([[vocabulary.text_of(each) for each in row] for row in guess.tolist()]),
+        "guess_share": share.numpy(),
+        "cross_entropy": means[:, -1],
+        "perplexity": np.exp(means[:, -1]),
+        "perplexity_so_far": np.exp(means),
+        "n_vocabulary": np.array(log_probs.shape[-1]),
+    }
+
+
+EXPERIMENT = Experiment(
+    id="surprise",
+    order=20,
+    group="Around the model",
+    tab="Perplexity",
+    title="Cross-entropy and perplexity",
+    parameters=Surprise,
+    run=run,
+    cost=lambda _: Cost(seconds=1.5, megabytes=150.0),
+    way_out="choose a shorter text",
+    quantities={
+        "reader": Quantity("reader", "The models."),
+        "token": Quantity("token", "The tokens that are predicted."),
+        "nats": Quantity("reader token", "−ln P of each token.", unit="nats"),
+        "guess": Quantity("reader token", "The likeliest token in its place."),
+        "guess_share": Quantity("reader token", "The probability of that one."),
+        "cross_entropy": Quantity("reader", "The mean over the tokens.", unit="nats"),
+        "perplexity": Quantity("reader", "e to the cross-entropy.", unit="tokens"),
+        "perplexity_so_far": Quantity("reader token", "From the first token to each."),
+        "n_vocabulary": Quantity("", "The perplexity of guessing at random.", unit="tokens"),
+    },
+    see="A model gives every token of its vocabulary a probability, and the token that comes costs "
+    "−ln P of it: 0 nats if it was certain, 0.69 for a coin's toss. The mean is the "
+    "cross-entropy, the number that training lowers; e to that power is the perplexity, as many "
+    "equally likely tokens as would be as hard to choose from. Dark cells are surprises: names, "
+    "first nouns, the first piece of a word; the rest of a word and small words are cheap. Type a "
+    "sentence twice, and its second half costs less. Perplexities compare only models with the "
+    "same tokens: longer tokens are fewer, and each is harder. Bits for each byte of text compare "
+    "any two.",
+    field="Perplexity on held-out text follows the size of model and data as a power law over many "
+    "orders of magnitude, and so it steers what is trained. It says little of what a model is "
+    "used for: preference training raises it, as stories-preferred shows here, and benchmarks ask "
+    "for answers. Cards of models give it next to them.",
+    sources={
+        "https://arxiv.org/abs/2001.08361": "Kaplan et al. 2020, Scaling Laws for Neural Language "
+        "Models",
+        "https://arxiv.org/abs/2203.15556": "Hoffmann et al. 2022, Training Compute-Optimal Large "
+        "Language Models",
+    },
+)
