@@ -26,7 +26,6 @@ from headlight.commands import (
     profile,
     serve,
     site,
-    study,
     trace,
     why,
 )
@@ -34,7 +33,7 @@ from headlight.commands.parsing import Commands, option
 
 GROUP = "headlight.commands"
 MODULES = (
-    *(serve, trace, why, generate, chat, experiment, circuit, study, profile, atlas, chapter, site),
+    *(serve, trace, why, generate, chat, experiment, circuit, profile, atlas, chapter, site),
     *(add, listings, cluster),
 )
 

@@ -9,7 +9,6 @@
     edge_scores    score edges by gradients or by patching
     circuit        choose edges, and measure what their own run keeps
     tasks          pairs of texts that ship, or that a file holds
-    study          circuits of some models on a task, from one file that can be run again
 
 Read `graph`, then `path_patching`, then `circuit`.
 """
