@@ -68,14 +68,6 @@ def evaluate(
             max=8,
         ),
     ] = None,
-    calibration: Annotated[
-        Files,
-        option(
-            "With --bits: also round the linear layers by GPTQ on the first rows of this text; "
-            "repeat it for more.",
-            "FILE",
-        ),
-    ] = None,
     device: Device = None,
     models_dir: ModelsDir = None,
 ) -> None:
@@ -98,8 +90,6 @@ def evaluate(
     from headlight.model.device import choose_device
     from headlight.model.foreign import is_foreign
 
-    if calibration and not bits:
-        raise UsageError("--calibration is for fewer bits; name them with --bits")
     settings = settings_with_models(device=device, models_dir=models_dir)
     evidence = Evidence(
         text=tuple(text or ()),
@@ -120,7 +110,7 @@ def evaluate(
     card = checkpoint.description.card
     if bits:
         with usage_errors():
-            figures = {BITS: measure_bits(checkpoint, evidence, bits, calibration or ())}
+            figures = {BITS: measure_bits(checkpoint, evidence, bits)}
         show(_figures_table(figures, checkpoint.id))
         known = card.metrics.get(BITS, {})
         if known.get("text") == figures[BITS]["text"]:  # else the figures do not compare

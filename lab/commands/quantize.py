@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from headlight.commands.options import Files, ModelsDir
+from headlight.commands.options import ModelsDir
 from headlight.commands.output import say
 from headlight.commands.parsing import (
     Commands,
@@ -24,7 +23,7 @@ from headlight.commands.parsing import (
 if TYPE_CHECKING:
     from headlight.model.checkpoint.card import ModelCard
     from headlight.model.checkpoint.checkpoint import Checkpoint
-    from headlight.model.quantization.affine import Quantized, StoredQuantization
+    from headlight.model.quantization.affine import StoredQuantization
 
 app = Commands()
 
@@ -55,14 +54,6 @@ def quantize(
             "in each pass; needs 8 bits and a CPU."
         ),
     ] = "float",
-    calibration: Annotated[
-        Files,
-        option(
-            "Round the linear layers by GPTQ on the first rows of this text, so that their outputs "
-            "change least; repeat it for more.",
-            "FILE",
-        ),
-    ] = None,
     base: Annotated[
         str | None,
         option(
@@ -77,9 +68,7 @@ def quantize(
 
     The copy loads like any model. `headlight evaluate MODEL --bits 4` measures what it costs.
     """
-    from headlight.lab.evaluation.quantization import calibrated
     from headlight.model.checkpoint.loading import find_model, load_checkpoint, save
-    from headlight.model.corpus import read_documents
     from headlight.model.foreign import is_foreign
     from headlight.model.quantization.affine import StoredQuantization, UnknownPart
 
@@ -104,26 +93,15 @@ def quantize(
             "from"
         )
     if base is not None:
-        if parts or calibration or per != "channel" or activations != "float":
-            raise UsageError("--base excludes --part, --per, --activations and --calibration")
+        if parts or per != "channel" or activations != "float":
+            raise UsageError("--base excludes --part, --per and --activations")
         _write_difference(checkpoint, folder, base, out, bits)
         return
     card = _card_of_copy(
         checkpoint.description.card, checkpoint.id, out.resolve().name, quantization
     )
     try:
-        numbers: Mapping[str, Quantized] = {}
-        if calibration:
-            with usage_errors():
-                numbers, _ = calibrated(checkpoint, read_documents(calibration), quantization)
-        save(
-            out,
-            checkpoint.model,
-            checkpoint.tokenizer,
-            card,
-            quantization=quantization,
-            calibrated=numbers,
-        )
+        save(out, checkpoint.model, checkpoint.tokenizer, card, quantization=quantization)
     except UnknownPart as error:
         raise UsageError(str(error)) from error
     _tell_sizes(folder, out)

@@ -129,17 +129,11 @@ def joined(
     return figures
 
 
-def measure_bits(
-    checkpoint: Checkpoint,
-    evidence: Evidence,
-    bits: Sequence[int],
-    calibration: Sequence[Path] = (),
-) -> dict[str, Any]:
+def measure_bits(checkpoint: Checkpoint, evidence: Evidence, bits: Sequence[int]) -> dict[str, Any]:
     """Measure a model in fewer bits on the evidence or, without any, on the project's own texts.
 
     Returns:
-        As `quantization.evaluate` and, with a text for ``calibration``, `evaluate_calibrated`,
-        rounded, with the names of the files as ``text``.
+        As `quantization.evaluate`, rounded, with the names of the files as ``text``.
 
     Raises:
         CorpusError: a file is unusable, or too short.
@@ -150,12 +144,7 @@ def measure_bits(
         raise ValueError("fewer bits are measured on a text; leave the other files out")
     text, quality = figures_of(checkpoint).quality(evidence.text)
     figures = quantization.evaluate(checkpoint, quality, bits)
-    by_gptq: dict[str, Any] = {}
-    if calibration:
-        read = read_documents(calibration)
-        by_gptq = quantization.evaluate_calibrated(checkpoint, quality, bits, read)
-        by_gptq["calibration"] = [path.name for path in calibration]
-    return {"text": text, **rounded(figures | by_gptq)}
+    return {"text": text, **rounded(figures)}
 
 
 def measure_expert_tokens(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from headlight.lab import lab_libraries
-from headlight.lab.evaluation.ibm_models import diagonal_links, ibm_model_1_links, ibm_model_2_links
+from headlight.lab.evaluation.ibm_models import ibm_model_1_links, ibm_model_2_links
 from headlight.lab.evaluation.word_alignment import (
     Aligner,
     GoldPair,
@@ -53,9 +53,7 @@ _NAMES = tomllib.loads(Path(__file__).with_name("names.toml").read_text(encoding
 NAMES, FRENCH_LIKE_NAMES = _NAMES["rare"].split(), _NAMES["french_like"].split()
 TEMPLATES = _NAMES["templates"]
 KNOWN_NAMES, TWICE = _NAMES["known"].split(), _NAMES["twice"]
-IBM_MODELS = MappingProxyType(
-    {"model_1": ibm_model_1_links, "model_2": ibm_model_2_links, "diagonal": diagonal_links}
-)
+IBM_MODELS = MappingProxyType({"model_1": ibm_model_1_links, "model_2": ibm_model_2_links})
 # The number of words of a source from which each group begins.
 LENGTHS = (1, 6, 12, 16, 20, 26)
 

@@ -14,7 +14,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -52,7 +51,6 @@ from headlight.model.foreign.folder import Progress, no_progress
 from headlight.model.hooks import SkipInitialisation
 from headlight.model.positions import BASE, frequencies
 from headlight.model.quantization.affine import (
-    Quantized,
     StoredQuantization,
     UnknownPart,
     make_dynamic,
@@ -278,7 +276,6 @@ def save(
     dtype: torch.dtype = torch.float16,
     quantization: StoredQuantization | None = None,
     difference: Difference | None = None,
-    calibrated: Mapping[str, Quantized] = MappingProxyType({}),
 ) -> None:
     """Write the four files, replacing each one atomically; of a difference there is no tokenizer.
 
@@ -289,7 +286,6 @@ def save(
         card: the model card.
         dtype: of the weights in the file that are not quantized.
         quantization: of the matrices; None: none is quantized.
-        calibrated: the numbers of quantized matrices that are not rounded (`gptq`), by name.
         difference: store only the difference from this model, without `quantization`.
 
     Raises:
@@ -303,7 +299,7 @@ def save(
         weights = difference.stored(model.weights(), load_checkpoint(base).model.weights())
         stated["difference"] = difference.to_dict()
     else:
-        weights = stored_weights(model.weights(), quantization, dtype, calibrated)
+        weights = stored_weights(model.weights(), quantization, dtype)
     if quantization is not None:
         stated["quantization"] = quantization.to_dict()
     config = json.dumps(stated, indent=2) + "\n"

@@ -7,7 +7,6 @@ weights = restored_weights(stored.__getitem__, model.weights(), quantization)
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -79,10 +78,7 @@ def stored_layout(
 
 
 def stored_weights(
-    weights: Mapping[str, Tensor],
-    quantization: Quantization | None,
-    dtype: torch.dtype,
-    calibrated: Mapping[str, Quantized] = MappingProxyType({}),
+    weights: Mapping[str, Tensor], quantization: Quantization | None, dtype: torch.dtype
 ) -> dict[str, Tensor]:
     """Return the tensors to write to a file, as `stored_layout` describes them.
 
@@ -90,7 +86,6 @@ def stored_weights(
         weights: by name.
         quantization: None: none is quantized.
         dtype: of the tensors that are not quantized.
-        calibrated: the numbers of matrices that were quantized before (`gptq`), by name.
 
     Raises:
         UnknownPart: a part matches no matrix.
@@ -102,9 +97,7 @@ def stored_weights(
         if quantization is None or name not in quantized:
             tensors[name] = tensor.detach().to("cpu", dtype).contiguous()
             continue
-        numbers = calibrated.get(name) or quantize(
-            tensor.cpu(), quantization.bits, quantization.per
-        )
+        numbers = quantize(tensor.cpu(), quantization.bits, quantization.per)
         tensors[name] = pack(numbers.values, quantization.bits)
         tensors[name + SCALE] = numbers.scales
         tensors[name + ZERO_POINT] = numbers.zero_points

@@ -200,7 +200,7 @@ def test_a_dense_model_has_no_experts_to_count(corpus):
 
 
 def test_figures_of_other_bits_stay_if_the_text_is_the_same(decoder, monkeypatch):
-    def measured(_checkpoint, evidence, bits, _calibration):
+    def measured(_checkpoint, evidence, bits):
         names = [path.name for path in evidence.text] or ["sample.txt"]
         return {"text": names, "float": {"bits_per_byte": 1.5}} | {
             f"bits_{number}": {"bits_per_byte": 2.0 + len(bits)} for number in bits

@@ -2,12 +2,9 @@
 
 import sys
 
-import numpy as np
 import pytest
 
 from headlight.lab.evaluation.ibm_models import (
-    DiagonalModel,
-    diagonal_links,
     ibm_model_1_links,
     ibm_model_2_links,
 )
@@ -52,46 +49,3 @@ def test_without_nltk_the_error_names_what_to_install(align, monkeypatch):
     assert callable(align)
     with pytest.raises(ImportError, match=r"nltk.*pip install 'headlight\[lab\]'"):
         align(SENTENCES, [gold_pair()])
-
-
-# --- the diagonal prior ---------------------------------------------------------------------------
-
-
-def test_the_diagonal_model_finds_words_by_the_company_they_keep():
-    gold = [gold_pair("a DOG eats", "Un chien mange"), gold_pair("The cat", "Le chat")]
-    links, others = diagonal_links(SENTENCES * 5, gold)
-    assert links == {(0, 0), (1, 1), (2, 2)}
-    assert others == {(0, 0), (1, 1)}
-
-
-def test_words_win_over_the_diagonal():
-    words = ["a", "b", "c", "d", "e", "f"]
-    pairs = [
-        ([first, second], [second.upper(), first.upper()])
-        for first in words
-        for second in words
-        if first != second
-    ]
-    alone = [([word], [word.upper()]) for word in words]
-    model = DiagonalModel.train(pairs + alone * 5, 10)
-    assert sorted(model.align(["a", "b"], ["B", "A"])) == [(0, 1), (1, 0)]
-    assert model.tension < 4, "a language that turns the order around loosens the diagonal"
-
-
-def test_unknown_words_are_linked_along_the_diagonal():
-    words = ["a", "b", "c", "d"]
-    pairs = [
-        ([first, second], [first.upper(), second.upper()]) for first in words for second in words
-    ]
-    model = DiagonalModel.train(pairs, 5)
-    assert model.align(["x", "y", "z"], ["P", "Q", "R"]) == [(0, 0), (1, 1), (2, 2)]
-
-
-def test_the_prior_is_a_distribution_around_the_diagonal():
-    model = DiagonalModel(3.0, {}, {}, {})
-    prior = model._prior(4, 3)
-    assert prior.shape == (3, 5)
-    np.testing.assert_allclose(prior.sum(axis=-1), 1)
-    np.testing.assert_allclose(prior[:, 0], model.NULL)
-    # exp(-3 |1/4 - 1/3|) over exp(-3 |2/4 - 1/3|)
-    np.testing.assert_allclose(prior[0, 1] / prior[0, 2], np.exp(-3 * (1 / 12 - 1 / 6)))
