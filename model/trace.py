@@ -133,7 +133,7 @@ class Trace(Drawable):
     """The tokens of one text and the captured arrays of its forward pass, by site.
 
     ``trace[site]`` is the array of a site and ``trace.tensors[site]`` the same with the names of
-    its axes. ``trace.figure(site, head=3)`` is a Plotly figure; a notebook draws the trace itself.
+    its axes. ``trace.figure(site, head=3)`` is a Plotly figure, ``trace.show()`` the page.
 
     Arrays have no batch axis, because a trace has one text. In an encoder–decoder, ``target`` is
     the decoder's text and ``target_tokens`` are its tokens. ``precision`` is the dtype of the
