@@ -20,7 +20,6 @@ from headlight.commands import (
     chat,
     circuit,
     cluster,
-    experiment,
     generate,
     listings,
     profile,
@@ -33,7 +32,7 @@ from headlight.commands.parsing import Commands, option
 
 GROUP = "headlight.commands"
 MODULES = (
-    *(serve, trace, why, generate, chat, experiment, circuit, profile, atlas, chapter, site),
+    *(serve, trace, why, generate, chat, circuit, profile, atlas, chapter, site),
     *(add, listings, cluster),
 )
 
