@@ -24,7 +24,6 @@ from headlight.lab.commands import synthesis
 if TYPE_CHECKING:
     from headlight.lab.data.deduplication import Deduplicator
     from headlight.lab.data.documents import Document, Unusable
-    from headlight.lab.data.filters import Filter
     from headlight.lab.data.report import Cleaning
 
 app = Commands(name="data", help="Clean a corpus before training, and report on what is in it.")
@@ -65,24 +64,6 @@ Strict = Annotated[
         name="--strict",
     ),
 ]
-Languages = Annotated[
-    list[str] | None,
-    option(
-        "Drop what is not in this language, such as en; repeat it for more.",
-        "CODE",
-        name="--language",
-    ),
-]
-Unwanted = Annotated[
-    Path | None, option("Drop what holds a word or phrase of this list, one a line.", "FILE")
-]
-Spam = Annotated[
-    bool, option("Drop what shows two signs of spam: links, offers, prices.", name="--spam")
-]
-Repair = Annotated[
-    bool,
-    option("Repair wrongly decoded characters with ftfy before all else.", name="--repair"),
-]
 
 
 @app.command()
@@ -122,10 +103,6 @@ def report(
             "MODEL",
         ),
     ] = None,
-    language: Languages = None,
-    unwanted: Unwanted = None,
-    spam: Spam = False,
-    repair: Repair = False,
     strict: Strict = False,
     seed: Seed = 0,
     force: Force = False,
@@ -142,10 +119,9 @@ def report(
         _deduplicator(threshold, seed),
         read_classifier(),
         least_quality=least_quality,
-        filters=_filters(language, unwanted, is_spam_dropped=spam),
     )
     with _folder(out, is_forced=force):
-        figures = _clean(cleaning, _Source(corpus, by, strict, repair), out)
+        figures = _clean(cleaning, _Source(corpus, by, strict), out)
         _write_report(out, figures)
     for path in cards:
         _write_card(path, figures)
@@ -163,22 +139,6 @@ def _deduplicator(threshold: float, seed: int) -> Deduplicator:
         raise UsageError(f"--{error}") from error
 
 
-def _filters(
-    languages: list[str] | None, unwanted: Path | None, *, is_spam_dropped: bool
-) -> list[Filter]:
-    from headlight.lab.data.filters import LanguageFilter, SpamFilter, WordFilter
-
-    filters: list[Filter] = []
-    if languages:
-        try:
-            filters.append(LanguageFilter(languages))
-        except ValueError as error:
-            raise UsageError(f"--language: {error}") from error
-    if unwanted is not None:
-        filters.append(WordFilter.read(unwanted))
-    return [*filters, SpamFilter()] if is_spam_dropped else filters
-
-
 @dataclass(frozen=True)
 class _Source:
     """A corpus: its files, how it is cut, and whether what cannot be read stops the command."""
@@ -186,7 +146,6 @@ class _Source:
     files: list[Path]
     by: Unit
     is_strict: bool
-    is_repaired: bool = False
 
     def figures(self) -> dict[str, Any]:
         return {"corpus": [str(path) for path in self.files], "by": self.by}
@@ -194,11 +153,9 @@ class _Source:
     def documents(self, drop: Callable[[Unusable], None] | None = None) -> Iterator[Document]:
         """Read the documents; what cannot be read is given to `drop`, or left out."""
         from headlight.lab.data.documents import stop, stream_documents
-        from headlight.lab.data.repair import repaired
 
         noted = stop if self.is_strict else drop or (lambda unusable: None)
-        documents = stream_documents(self.files, self.by, noted)
-        return map(repaired, documents) if self.is_repaired else documents
+        return stream_documents(self.files, self.by, noted)
 
 
 def _clean(cleaning: Cleaning, source: _Source, out: Path) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -32,14 +31,11 @@ from headlight.lab.training import run
 from headlight.lab.training.config import merge
 from headlight.lab.training.loop import Loop, StepReport
 from headlight.lab.training.registry import RECIPES
-from headlight.lab.training.samples import read_samples
-from headlight.model.checkpoint.card import ModelCard, flatten, parse_yaml, read_card
-from headlight.model.checkpoint.files import CARD, TOKENIZER, CheckpointError
-from headlight.model.checkpoint.loading import ZOO, find_model, load_checkpoint, save
+from headlight.model.checkpoint.card import ModelCard, parse_yaml, read_card
+from headlight.model.checkpoint.files import CARD, CheckpointError
+from headlight.model.checkpoint.loading import ZOO, find_model
 from headlight.model.device import choose_device, choose_threads, is_out_of_memory, machine_of
-from headlight.model.tokenizer import read_tokenizer
 
-EVALUATED = "evaluated."  # how the names of figures begin that are measured during training
 BUSY = "other processes keep this machine busy, so one thread is used; --threads N uses more"
 
 
@@ -223,14 +219,12 @@ def _parse(text: str, where: str) -> Any:
 def _run_loop(loop: Loop, title: str, note: str) -> bool:
     """Run the loop, show its progress after the note, and write the model with its card."""
     shown = Console(highlight=False)
-    if loop.config.evaluate_every:
-        loop.observe(loop.config.evaluate_every, _evaluate)
     for line in _headlines(loop, title, note):
         shown.print(line, markup=False, soft_wrap=True)
     try:
         with progress_bar(shown) as progress:
             task = progress.add_task("", total=loop.config.steps, completed=loop.step, figures="")
-            is_finished = loop.run(partial(_listen, loop, progress, task))
+            is_finished = loop.run(partial(_show, progress, task))
         run.finish(loop, _card(loop, title))
     except (OSError, SafetensorError) as error:
         why = (error.strerror if isinstance(error, OSError) else None) or str(error)
@@ -304,32 +298,8 @@ def progress_bar(shown: Console, unit: str = "steps") -> Progress:
     )
 
 
-def _listen(loop: Loop, progress: Progress, task: TaskID, report: StepReport) -> None:
-    """Show a step, and the texts that were written after it."""
-    _show(progress, task, report)
-    if loop.config.sample_every:
-        for sample in read_samples(loop.out, report.step):
-            text = f"{sample['prompt']} …{sample['text']}"
-            progress.console.print(f"step {report.step:>6}  {text!r}", markup=False, soft_wrap=True)
-
-
-def _evaluate(loop: Loop) -> dict[str, float]:
-    """Measure the model of a loop on the project's own texts, as `headlight evaluate` does."""
-    from headlight.lab.evaluation.figures import sample_figures
-
-    recipe = run.read_run(loop.out).recipe
-    card = ModelCard(title="", licence="", training={"recipe": recipe}, prose="# Unfinished")
-    with TemporaryDirectory() as folder:
-        save(Path(folder), loop.model, read_tokenizer(loop.out / TOKENIZER), card)
-        figures = sample_figures(load_checkpoint(Path(folder)))
-    return {
-        EVALUATED + name: float(value)
-        for name, value in flatten(figures)
-        if isinstance(value, int | float) and not name.startswith(("robustness", "examples"))
-    }
-
-
 def _show(progress: Progress, task: TaskID, report: StepReport) -> None:
+    """Show a step."""
     figures = f"loss {report.loss:.3f}  {report.tokens / report.seconds:,.0f} tokens/s"
     if "reward" in report.figures:
         figures = f"reward {report.figures['reward']:.3f}  {figures}"
@@ -341,14 +311,6 @@ def _show(progress: Progress, task: TaskID, report: StepReport) -> None:
         if "valid_right" in report.figures:
             figures += f"  {100 * report.figures['valid_right']:.1f} % right"
         progress.console.print(f"step {report.step:>6}  {figures}", soft_wrap=True)
-    measured = {
-        name.removeprefix(EVALUATED): value
-        for name, value in report.figures.items()
-        if name.startswith(EVALUATED)
-    }
-    if measured:
-        told = "  ".join(f"{name} {value:.4g}" for name, value in measured.items())
-        progress.console.print(f"step {report.step:>6}  {told}", soft_wrap=True)
 
 
 def _card(loop: Loop, title: str) -> ModelCard:

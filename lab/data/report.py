@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from headlight.lab.data.deduplication import N_HASHES, SHINGLE, Deduplicator
 from headlight.lab.data.documents import Document, Unusable
-from headlight.lab.data.filters import Filter
 from headlight.lab.data.quality import Classifier, Extremes
 
 N_EXAMPLES = 10
@@ -42,21 +41,18 @@ class Cleaning:
     """Judges documents one after another and counts what happens to them.
 
     Args:
-        deduplicator: finds near-duplicates; None: all pass.
+        deduplicator: finds near-duplicates.
         classifier: judges the documents that are left; None: all pass.
         least_quality: the probability of being good below which one is dropped.
-        filters: judge each document before all else.
     """
 
     def __init__(
         self,
-        deduplicator: Deduplicator | None,
+        deduplicator: Deduplicator,
         classifier: Classifier | None = None,
         *,
         least_quality: float = LEAST_QUALITY,
-        filters: Sequence[Filter] = (),
     ) -> None:
-        self._filters = filters
         self._unusable: Counter[str] = Counter()
         self._deduplicator, self._classifier = deduplicator, classifier
         self._least_quality = least_quality
@@ -67,16 +63,8 @@ class Cleaning:
         self._histogram = np.zeros(N_BINS, int)
 
     def run(self, documents: Iterable[Document]) -> Iterator[Judged]:
-        """Judge documents; those that a filter drops come before the next one that passes."""
-        refused: list[Judged] = []
-        passing = self._passing(documents, refused)
-        pairs: Iterable[tuple[Document, Any]]
-        if self._deduplicator is None:
-            pairs = ((document, None) for document in passing)
-        else:
-            pairs = self._deduplicator.judge(passing)
-        for document, duplicate in pairs:
-            yield from _emptied(refused)
+        """Judge documents in their order."""
+        for document, duplicate in self._deduplicator.judge(documents):
             self._before.add(document)
             reason, quality = None, None
             if duplicate is not None:
@@ -91,22 +79,10 @@ class Cleaning:
             else:
                 self._reasons[reason["kind"]] += 1
             yield Judged(document, reason, quality)
-        yield from _emptied(refused)
 
     def note_unusable(self, unusable: Unusable) -> None:
         """Count something that could not be read as a document."""
         self._unusable[unusable.kind] += 1
-
-    def _passing(self, documents: Iterable[Document], refused: list[Judged]) -> Iterator[Document]:
-        """Yield the documents that every filter lets pass; put the others into the list."""
-        for document in documents:
-            reasons = (each.reason(document.text) for each in self._filters)
-            if (reason := next(filter(None, reasons), None)) is None:
-                yield document
-                continue
-            self._before.add(document)
-            self._reasons[reason["kind"]] += 1
-            refused.append(Judged(document, reason, None))
 
     def _remember(self, document: Document, reason: dict[str, Any]) -> None:
         if "jaccard" in reason and len(self._duplicates) < N_EXAMPLES:
@@ -125,9 +101,8 @@ class Cleaning:
             "after": self._after.to_dict(),
             "dropped": dict(sorted(self._reasons.items())),
             "unusable": dict(sorted(self._unusable.items())),
+            "dedup": self._dedup(self._deduplicator),
         }
-        if self._deduplicator is not None:
-            figures["dedup"] = self._dedup(self._deduplicator)
         if self._classifier is not None:
             figures["quality"] = self._quality(self._classifier)
         return figures
@@ -156,13 +131,6 @@ class Cleaning:
             "best": self._extremes.best,
             "worst": self._extremes.worst,
         }
-
-
-def _emptied(judged: list[Judged]) -> list[Judged]:
-    """Empty a list and return what it held."""
-    held = judged[:]
-    judged.clear()
-    return held
 
 
 class _Size:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from headlight.lab import lab_libraries
 from headlight.lab.evaluation.text import attention, bits_per_byte
 from headlight.lab.training.batches import generator_of, prepend
 from headlight.lab.training.preference import (
@@ -40,9 +39,6 @@ BINS = 10
 COMPARISONS = Path(__file__).with_name("comparisons.jsonl")
 """Comparisons that a stated rule made of the samples of `stories` (`training.preference.RULE`)."""
 
-Maps = Float[np.ndarray, "_head _query _key"]
-"""The weights of all heads of one text; another text, or model, has other sizes."""
-
 
 def named_model(checkpoint: Checkpoint, role: str) -> Checkpoint | None:
     """Load the model that a card names in a role, such as ``teacher``; None if it is not there."""
@@ -66,8 +62,7 @@ def compare(first: Checkpoint, second: Checkpoint, documents: Sequence[str]) -> 
 
     Returns:
         ``id`` of the second; ``next_token``: the mean over positions of KL(second ‖ first) in
-        bits, of the total variation, and of whether the likeliest token is the same; ``heads``: the
-        mean correlation of the matched heads, how many have 0.5 or more, and each pair.
+        bits, of the total variation, and of whether the likeliest token is the same.
 
     Raises:
         CorpusError: the text is shorter than one row.
@@ -76,13 +71,8 @@ def compare(first: Checkpoint, second: Checkpoint, documents: Sequence[str]) -> 
     if first.tokenizer.to_json() != second.tokenizer.to_json():
         raise ValueError(f"{first.id} and {second.id} have different tokenizers")
     rows = _rows(documents, first)
-    weights, logits = zip(*(attention(each, rows) for each in (first, second)), strict=True)
-    maps = ([*of_model.transpose(0, 1).flatten(1, 2).numpy()] for of_model in weights)
-    return {
-        "id": second.id,
-        "next_token": _distance(*logits),
-        "heads": _matched(first, second, *maps),
-    }
+    _, logits = zip(*(attention(each, rows) for each in (first, second)), strict=True)
+    return {"id": second.id, "next_token": _distance(*logits)}
 
 
 def _rows(documents: Sequence[str], checkpoint: Checkpoint) -> Int[Tensor, "row token"]:
@@ -105,109 +95,11 @@ def _distance(
     }
 
 
-def _matched(
-    first: Checkpoint,
-    second: Checkpoint,
-    ours: Sequence[Maps],
-    theirs: Sequence[Maps],
-) -> dict[str, Any]:
-    pairs = match_heads(head_correlations(ours, theirs))
-    n_ours, n_theirs = first.config.n_heads, second.config.n_heads
-    return {
-        "mean_correlation": float(np.mean([pair.correlation for pair in pairs])),
-        "agreeing": sum(pair.correlation >= 0.5 for pair in pairs),
-        "pairs": {
-            _head(pair.first, n_ours): {
-                "partner": _head(pair.second, n_theirs),
-                "correlation": pair.correlation,
-            }
-            for pair in pairs
-        },
-    }
-
-
-def _head(number: int, n_heads: int) -> str:
-    return f"{number // n_heads}.{number % n_heads}"
-
-
 def evaluate_student(checkpoint: Checkpoint, documents: Sequence[str]) -> dict[str, Any]:
     """Measure a student: bits per byte, and its distance from its teacher if that is there."""
     figures: dict[str, Any] = dict(bits_per_byte(checkpoint, documents))
     teacher = named_model(checkpoint, "teacher")
     return figures | ({"teacher": compare(checkpoint, teacher, documents)} if teacher else {})
-
-
-# --- their heads ----------------------------------------------------------------------------------
-#
-# The similarity of two heads is the Pearson correlation of their weights on the same texts, over
-# all pairs of a query and a key that is not masked. The matching maximises the sum of the
-# similarities, each head having at most one partner (the assignment problem; Kuhn 1955,
-# https://doi.org/10.1002/nav.3800020109).
-
-
-class HeadPair(NamedTuple):
-    """A head of each model, numbered through all layers, and the correlation of their maps."""
-
-    first: int
-    second: int
-    correlation: float
-
-
-def head_correlations(
-    first: Sequence[Maps], second: Sequence[Maps]
-) -> Float[np.ndarray, "head_of_first head_of_second"]:
-    """Correlate the causal attention maps of every two heads over some texts.
-
-    Args:
-        first: the weights of one model for each text, all heads of all layers along one axis.
-        second: those of the other model for the same tokens.
-
-    Returns:
-        Pearson's r in [-1, 1], float64; 0 for a head whose weights never differ.
-
-    Raises:
-        ValueError: there is no text, or the models read different tokens.
-    """
-    if not first or [maps.shape[1:] for maps in first] != [maps.shape[1:] for maps in second]:
-        raise ValueError("both models must read the same texts, cut into the same tokens")
-    rows, columns = (_standardised(maps) for maps in (first, second))
-    correlations: Float[np.ndarray, "head_of_first head_of_second"] = rows @ columns.T
-    return correlations.clip(-1, 1)
-
-
-def match_heads(correlations: Float[np.ndarray, "first second"]) -> list[HeadPair]:
-    """Match heads one to one so that the sum of their correlations is the greatest possible.
-
-    Args:
-        correlations: as `head_correlations` returns them.
-
-    Returns:
-        As many pairs as the smaller model has heads, in the order of the first model's.
-    """
-    with lab_libraries():
-        from scipy.optimize import linear_sum_assignment
-
-    firsts, seconds = linear_sum_assignment(correlations, maximize=True)
-    return [
-        HeadPair(int(row), int(column), float(correlations[row, column]))
-        for row, column in zip(firsts, seconds, strict=True)
-    ]
-
-
-def _standardised(texts: Sequence[Maps]) -> Float[np.ndarray, "head pair"]:
-    """Return the weights of every head in one row of mean 0 and norm 1."""
-    rows = np.concatenate([maps[(slice(None), *_unmasked(maps))] for maps in texts], axis=1)
-    rows = rows.astype(np.float64)
-    rows -= rows.mean(axis=1, keepdims=True)
-    norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    standardised: Float[np.ndarray, "head pair"] = rows / np.where(norms > 0, norms, 1)
-    return standardised
-
-
-def _unmasked(maps: Maps) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
-    """Return the indices of queries and of the keys up to them; the first query has no choice."""
-    queries, keys = np.tril_indices(maps.shape[1])
-    return queries[1:], keys[1:]
 
 
 # --- reward models --------------------------------------------------------------------------------

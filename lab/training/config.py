@@ -58,11 +58,6 @@ class LoopConfig:
             the last step.
         patience: validations in a row without a lower held-out loss after which the run ends; 0:
             it never ends early.
-        recompute: gradient checkpointing: keep no activations of the layers for the backward pass,
-            to save memory (`recompute`).
-        sample_every: steps between two times that a decoder writes some texts; 0: never.
-        evaluate_every: steps between two times that the model is measured as `headlight evaluate`
-            measures it, on the project's own texts; 0: never.
         averaged: the number of states saved last whose weights are averaged in the model; 1 for
             those of the last step (Vaswani et al. 2017, section 6.1).
         keep_steps: the number of states that are kept as models, in sub-folders ``step*``: before
@@ -91,9 +86,6 @@ class LoopConfig:
     save_every: int = 50
     best: bool = False
     patience: int = 0
-    recompute: bool = False
-    sample_every: int = 0
-    evaluate_every: int = 0
     averaged: int = 1
     keep_steps: int = 0
 
@@ -104,7 +96,7 @@ class LoopConfig:
             require(self, name, 0 <= getattr(self, name) < MAX_INTEGER, "lie between 0 and 2^62")
         for name in ("learning_rate", "adam_share", "clip", "temperature"):
             require(self, name, getattr(self, name) > 0, "be positive")
-        for name in ("patience", "sample_every", "evaluate_every", "keep_steps"):
+        for name in ("patience", "keep_steps"):
             require(self, name, 0 <= getattr(self, name) < MAX_INTEGER, "lie between 0 and 2^62")
         if self.best and self.averaged > 1:
             raise ValueError("best and averaged choose different weights; leave out one")

@@ -28,14 +28,13 @@ from torch import Tensor, nn
 from headlight.lab.training.batches import Batch, Batches
 from headlight.lab.training.config import LoopConfig
 from headlight.lab.training.losses import distillation_losses
-from headlight.lab.training.recompute import recompute_layers
 from headlight.model.checkpoint.files import CheckpointError
 from headlight.model.checkpoint.loading import write_atomically
 from headlight.model.optimization.optimizers import make_optimizers
 from headlight.model.optimization.schedule import SCHEDULES
 from headlight.model.transformer import Prediction, Transformer
 
-METRICS, SAMPLES = "metrics.jsonl", "samples.jsonl"
+METRICS = "metrics.jsonl"
 STATE = "training.safetensors"
 BEFORE_DECAY = "before_decay.safetensors"
 BEST = "best-{:0>9}.safetensors"
@@ -100,15 +99,7 @@ class Loop:
         precision: with bfloat16 the forward pass runs under autocast.
         teacher: a model in eval mode on the same device, with the same vocabulary, whose
             distributions the model also learns from; None: it learns only from the text.
-
-    ``edits_layers`` is whether edits act inside the layers while it trains, which a recomputed
-    layer would lack.
-
-    Raises:
-        ValueError: such a loop is asked to recompute its layers.
     """
-
-    edits_layers = False
 
     def __init__(
         self,
@@ -140,13 +131,6 @@ class Loop:
         self.observers: list[tuple[int, Callable[[Loop], Mapping[str, float]]]] = []
         self._best_before_decay = 0
         self._saved_step = -1
-        if config.recompute:
-            if self.edits_layers:
-                raise ValueError(
-                    "loop.recompute cannot be used by a recipe that edits its layers while it "
-                    "trains; leave it out"
-                )
-            recompute_layers(model)
         self.prepare()
 
     def prepare(self) -> None:
@@ -280,8 +264,7 @@ class Loop:
             self.seconds = float(progress["seconds"])
             self.best = Best(**progress["best"]) if "best" in progress else Best()
             self._best_before_decay = int(progress.get("best_before_decay", 0))
-        for name in (METRICS, SAMPLES):
-            drop_reports_after(self.out / name, self.step)
+        drop_reports_after(self.out / METRICS, self.step)
 
     def save(self) -> None:
         """Write the state, atomically."""

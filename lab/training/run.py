@@ -30,9 +30,8 @@ from headlight.lab.training.config import (
     check,
 )
 from headlight.lab.training.kept_steps import keep_step, kept_steps
-from headlight.lab.training.loop import METRICS, SAMPLES, STATE, Loop
+from headlight.lab.training.loop import METRICS, STATE, Loop
 from headlight.lab.training.registry import RECIPES
-from headlight.lab.training.samples import sample_texts
 from headlight.model.checkpoint.card import ModelCard
 from headlight.model.checkpoint.files import RUN, TOKENIZER, CheckpointError
 from headlight.model.checkpoint.loading import (
@@ -286,8 +285,6 @@ def _require_effect(asked: Settings, recipe: Recipe, *, has_teacher: bool) -> No
         unread["balance_weight"] = "in a model without experts"
     if not has_teacher:
         unread |= dict.fromkeys(("teacher_weight", "temperature"), "without a teacher")
-    if asked.model.kind != "decoder" or asked.model.has_reward:
-        unread["sample_every"] = "in a model that writes no text"
     for name, circumstance in unread.items():
         value = getattr(asked.loop, name)
         if value != getattr(recipe.loop, name):
@@ -363,7 +360,7 @@ def _require_same_corpus(run: Run, digests: Sequence[str]) -> None:
 def _write_start(run: Run, out: Path, tokenizer: Tokenizer) -> None:
     """Write the files that a resume needs; `RUN` comes last, so that its folder has them all."""
     out.mkdir(parents=True, exist_ok=True)  # only now, after every check
-    for name in (RUN, METRICS, SAMPLES):  # of a run that ended before it saved
+    for name in (RUN, METRICS):  # of a run that ended before it saved
         (out / name).unlink(missing_ok=True)
     write_atomically(out / TOKENIZER, lambda path: path.write_text(tokenizer.to_json(), "utf-8"))
     write_atomically(out / RUN, lambda path: path.write_text(_to_json(run), "utf-8"))
@@ -389,8 +386,6 @@ def _make_loop(run: Run, out: Path, corpus: Any, tokenizer: Tokenizer, device: s
     make_loop = RECIPES[run.recipe].make_loop or Loop
     others = [_teacher(run, tokenizer).to(place)] if run.teacher else []
     loop: Loop = make_loop(*arguments, *others)
-    if run.loop.sample_every:
-        loop.observe(run.loop.sample_every, partial(sample_texts, tokenizer=tokenizer))
     if run.loop.keep_steps:
         kept = kept_steps(run.loop.keep_steps, run.loop.steps)
         loop.observe(1, partial(keep_step, tokenizer=tokenizer, kept=kept))

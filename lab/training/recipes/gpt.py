@@ -2,7 +2,7 @@
 
     headlight train gpt --corpus books/ --out runs/mine
     headlight train gpt --corpus books/ --out runs/large --set model.d_model=512 \\
-        --set model.n_layers=8 --set loop.recompute=true
+        --set model.n_layers=8
 
 The architecture is GPT's with rotary positions; the batches are rows of text (`positions`).
 """

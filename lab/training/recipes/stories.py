@@ -194,8 +194,6 @@ class StoriesLoop(Loop):
     that never missed one fails when one is ablated.
     """
 
-    edits_layers = True
-
     def _predict(self, part: Batch, model: Transformer | None = None) -> Prediction:
         if model is not None and model is not self.model:
             return super()._predict(part, model)

@@ -88,16 +88,6 @@ def test_what_cannot_be_read_is_left_out_counted_and_listed(headlight, corpus, t
     assert "NaN" not in (tmp_path / "clean" / "kept.jsonl").read_text()
 
 
-def test_filters_drop_before_duplicates_are_sought(headlight, corpus, tmp_path):
-    (tmp_path / "words.txt").write_text("TODAY\n")
-    asked = ["data", "report", corpus, "--out", "clean", "--least-quality", "0"]
-    result = headlight(*asked, "--unwanted", "words.txt", "--spam")
-    assert result.exit_code == 0, result.stderr
-    report = json.loads((tmp_path / "clean" / "report.json").read_text())
-    assert report["dropped"] == {"exact_duplicate": 1, "unwanted_word": 1}
-    assert report["before"]["documents"] == 8
-
-
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [

@@ -1,6 +1,5 @@
 """The figures of students, reward models and preferred models."""
 
-import itertools
 import math
 from dataclasses import replace
 
@@ -11,12 +10,9 @@ import torch
 from headlight.lab.evaluation.preference import (
     calibration,
     compare,
-    cut_at_full_stop,
     evaluate_preferred,
     evaluate_reward,
     evaluate_student,
-    head_correlations,
-    match_heads,
     named_model,
 )
 from headlight.lab.training.preference import Comparison, encode_comparisons
@@ -47,8 +43,6 @@ def test_a_model_agrees_with_itself(make_checkpoint):
     figures = compare(checkpoint, checkpoint, DOCUMENTS)
     assert figures["next_token"]["kl_bits"] == pytest.approx(0, abs=1e-9)
     assert figures["next_token"]["same_likeliest"] == 1
-    assert figures["heads"]["mean_correlation"] == pytest.approx(1)
-    assert figures["heads"]["pairs"]["0.3"]["partner"] == "0.3"
 
 
 def test_the_distance_of_two_models_is_that_of_their_distributions(make_checkpoint):
@@ -66,7 +60,6 @@ def test_a_students_figures_name_its_teacher(make_named, make_folder):
     student = make_named({"teacher": teacher}, d_model=16, n_heads=2)
     figures = evaluate_student(student, DOCUMENTS)
     assert figures["teacher"]["id"] == "tiny"
-    assert set(figures["teacher"]["heads"]["pairs"]) == {"0.0", "0.1"}
     assert "teacher" not in evaluate_student(make_named({"teacher": "nobody"}), DOCUMENTS)
     assert named_model(student, "reference") is None
 
@@ -112,71 +105,3 @@ def test_a_model_that_was_not_changed_gains_nothing(make_named, make_folder):
     other = make_named({"reference": before, "reward_model": rater}, seed=2)
     assert evaluate_preferred(other, DOCUMENTS)["kl_bits_per_sample"] > 0.1
     assert "reward" not in evaluate_preferred(make_named({"reference": before}), DOCUMENTS)
-
-
-# --- heads of two models, matched by their maps ---------------------------------------------------
-
-
-def maps(seed, n_heads=3, length=6):
-    """Causal rows that sum to 1."""
-    scores = np.random.default_rng(seed).normal(size=(n_heads, length, length))
-    weights = np.exp(scores) * np.tri(length)
-    return (weights / weights.sum(-1, keepdims=True)).astype(np.float32)
-
-
-def test_the_similarity_is_pearsons_correlation_over_what_is_not_masked():
-    first, second = [maps(0), maps(1, length=4)], [maps(2, 2), maps(3, 2, length=4)]
-    correlations = head_correlations(first, second)
-    assert correlations.shape == (3, 2)
-
-    def flat(texts, head):
-        return np.concatenate([text[head][np.tril_indices(len(text[head]))][1:] for text in texts])
-
-    expected = np.corrcoef(flat(first, 1), flat(second, 0))[0, 1]
-    assert correlations[1, 0] == pytest.approx(expected, abs=1e-9)
-
-
-def test_shuffled_heads_are_found_again():
-    texts = [maps(seed, 5) for seed in range(3)]
-    order = [3, 0, 4, 1, 2]
-    pairs = match_heads(head_correlations(texts, [text[order] for text in texts]))
-    assert [pair.second for pair in pairs] == [order.index(head) for head in range(5)]
-    assert [pair.correlation for pair in pairs] == pytest.approx([1] * 5)
-
-
-def test_no_other_matching_has_a_greater_sum():
-    correlations = np.random.default_rng(0).uniform(-1, 1, size=(4, 6))
-    best = max(
-        sum(correlations[row, column] for row, column in enumerate(columns))
-        for columns in itertools.permutations(range(6), 4)
-    )
-    pairs = match_heads(correlations)
-    assert sum(pair.correlation for pair in pairs) == pytest.approx(best)
-    assert len({pair.second for pair in pairs}) == len(pairs) == 4
-
-
-def test_models_that_read_different_tokens_are_not_matched():
-    with pytest.raises(ValueError, match="cut into the same tokens"):
-        head_correlations([maps(0, length=5)], [maps(0, length=6)])
-    with pytest.raises(ValueError, match="the same texts"):
-        head_correlations([], [])
-
-
-def test_accuracy_is_counted_for_each_part_that_alone_differs(make_checkpoint):
-    long = " ".join(["one two three four five six seven eight nine ten", *"abcdefghijkl"])
-    comparisons = [
-        Comparison("p", f' "{long}"', f" {long}", "a", "has_speech"),
-        Comparison("p", f" {long}", ' "a b"', "b"),
-        Comparison("p", " a b c", f" {long}", "b"),
-    ]
-    figures = evaluate_reward(make_checkpoint(has_reward=True, max_tokens=256), comparisons)
-    assert {part: each["pairs"] for part, each in figures["minimal_pairs"].items()} == {
-        "has_speech": 1
-    }
-    assert figures["samples_differ_alone"].keys() == {"is_long"}
-    assert figures["samples_differ_alone"]["is_long"]["pairs"] == 1
-
-
-def test_a_stop_cuts_an_answer_after_its_first_full_stop():
-    assert cut_at_full_stop(" He ran. He fell.") == " He ran."
-    assert cut_at_full_stop(" He ran") == " He ran"

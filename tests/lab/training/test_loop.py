@@ -14,7 +14,7 @@ from headlight.lab.training.loop import METRICS, Diverged, StepReport, load_stat
 from headlight.lab.training.losses import token_losses
 from headlight.model.checkpoint.loading import CheckpointError
 from headlight.model.optimization.optimizers import make_optimizers
-from tests.lab.training.conftest import SMALL, stop_at
+from tests.lab.training.conftest import stop_at
 
 
 def weights(loop):
@@ -317,7 +317,7 @@ def test_the_weights_of_the_states_saved_last_are_averaged(make_loop):
     torch.testing.assert_close(weights(resumed), last, rtol=0, atol=0)
 
 
-# --- the best validation, an early end, recomputed layers --------------------------------------
+# --- the best validation, an early end -------------------------------------------------------
 
 
 def test_the_best_validation_gives_the_model(make_loop):
@@ -344,32 +344,6 @@ def test_a_run_ends_when_the_held_out_loss_stops_falling_and_stays_ended(make_lo
     assert again.has_converged
     assert again.run()
     assert again.step == 4
-
-
-@pytest.mark.parametrize("dropout", [0.0, 0.1])
-def test_recomputed_layers_have_the_gradients_of_kept_ones(make_loop, dropout):
-    config = replace(SMALL, dropout=dropout)
-    weights = []
-    for name in ("kept", "recomputed"):
-        loop = make_loop(name, steps=2, recompute=name == "recomputed", model_config=config)
-        loop.run()
-        weights.append(loop.model.weights())
-    for name, tensor in weights[0].items():
-        torch.testing.assert_close(tensor, weights[1][name], rtol=1e-5, atol=1e-6)
-
-
-def test_a_recomputed_layer_keeps_fewer_tensors(make_loop):
-    counts = []
-    for name in ("kept", "recomputed"):
-        loop = make_loop(name, recompute=name == "recomputed")
-        saved = []
-        with torch.autograd.graph.saved_tensors_hooks(
-            lambda tensor, saved=saved: (saved.append(tensor.numel()), tensor)[1],
-            lambda tensor: tensor,
-        ):
-            loop._predict(loop.batches.batch(0))
-        counts.append(sum(saved))
-    assert counts[1] < counts[0] / 2
 
 
 def test_observers_add_their_figures_to_the_reports_that_are_due(make_loop):

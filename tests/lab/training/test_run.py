@@ -11,7 +11,6 @@ import torch
 from headlight.lab.training.config import change
 from headlight.lab.training.loop import METRICS, STATE
 from headlight.lab.training.run import RECIPES, RUN, finish, make_run, read_run, resume, start
-from headlight.lab.training.samples import read_samples
 from headlight.model.checkpoint.card import ModelCard
 from headlight.model.checkpoint.loading import CheckpointError, load, write_atomically
 from tests.lab.training.conftest import StopError, stop_at
@@ -287,37 +286,3 @@ def test_a_lengthened_run_ends_with_the_weights_of_a_run_of_that_length(tmp_path
     assert steps_of(tmp_path / "longer") == list(range(1, 13))
     for name, tensor in whole.model.weights().items():
         assert torch.equal(tensor, longer.model.weights()[name]), name
-
-
-def test_texts_are_sampled_during_training_and_change_nothing_of_it(tmp_path, run):
-    whole = start(run, tmp_path / "whole", device="cpu")
-    whole.run()
-    sampling = replace(run, loop=replace(run.loop, sample_every=3))
-    loop = start(sampling, tmp_path / "sampling", device="cpu")
-    loop.run()
-    for name, tensor in whole.model.weights().items():
-        assert torch.equal(tensor, loop.model.weights()[name]), name
-    assert {step: len(read_samples(loop.out, step)) for step in range(1, 9)} == {
-        step: 3 if step in (3, 6, 8) else 0 for step in range(1, 9)
-    }
-
-
-def test_a_lengthened_run_has_the_samples_of_each_step_once(tmp_path, run):
-    sampling = replace(run, loop=replace(run.loop, sample_every=3, decay=0.5))
-    start(sampling, tmp_path / "mine", device="cpu").run()
-    longer = resume(tmp_path / "mine", steps=12, device="cpu")
-    assert longer.step < 8
-    longer.run()
-    assert {step: len(read_samples(longer.out, step)) for step in (3, 6, 8, 9, 12)} == {
-        3: 3,
-        6: 3,
-        8: 0,
-        9: 3,
-        12: 3,
-    }
-
-
-def test_a_recipe_that_edits_its_layers_does_not_recompute_them(tmp_path, run):
-    with pytest.raises(ValueError, match="recompute cannot be used by a recipe that edits"):
-        start(replace(run, loop=replace(run.loop, recompute=True)), tmp_path / "x", device="cpu")
-    assert not (tmp_path / "x").exists()
