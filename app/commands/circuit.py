@@ -42,9 +42,7 @@ def circuit(
             "TASK",
         ),
     ] = None,
-    form: Annotated[
-        str | None, option("Write json, csv, graphml or dot.", "NAME", name="--format")
-    ] = None,
+    form: Annotated[str | None, option("Write json or csv.", "NAME", name="--format")] = None,
     out: Annotated[Path, option("The file for --format.", "FILE")] = Path("-"),
     save_pairs: Annotated[Path | None, option("Write the pairs of the task.", "FILE")] = None,
     force: Force = False,

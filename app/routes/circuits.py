@@ -49,8 +49,6 @@ async def tasks(
 
 _EXAMPLES = {
     "csv": "edge,writer,reader,position,effect,loss,…\n3.3→logits,3.3,logits,,3.24,0.61,…\n",
-    "graphml": '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">…</graphml>',
-    "dot": 'digraph "stories" {\n  "3.3" -> "logits" [label=""];\n}\n',
 }
 _ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {
@@ -78,7 +76,7 @@ async def circuit(
     every edge outside it carries what it carries for the corrupted text; its faithfulness is the
     share of the logit difference that it keeps. Closing the connection ends the search.
 
-    `Accept` chooses JSON, `text/csv`, `application/graphml+xml` or `text/vnd.graphviz` (DOT).
+    `Accept` chooses JSON or `text/csv`.
     """
     media_type = negotiate(request.headers.get("accept", ""), tuple(FORMATS.values()))
     form = next(name for name, offered in FORMATS.items() if offered == media_type)

@@ -1,6 +1,4 @@
-"""A circuit of a sentence: an edge is cut by pointer and by keyboard, and saved as a graph."""
-
-from xml.etree import ElementTree
+"""A circuit of a sentence: an edge is cut by pointer and by keyboard."""
 
 import pytest
 
@@ -42,16 +40,3 @@ def test_both_sentences_are_next_to_each_other_and_tokens_have_columns(circuit):
     circuit.wait_until_drawn()
     circuit.view.get_by_text("The edges at each token").wait_for()
     assert "“dogs”" in circuit.view.locator(".answer").text_content()
-
-
-def test_the_circuit_is_saved_as_a_graph_with_all_that_makes_it_again(circuit):
-    panel = circuit.view.locator(".panel").first
-    panel.get_by_role("button", name="Save").click()
-    with circuit.page.expect_download() as started:
-        panel.get_by_role("menuitem", name="GraphML").click()
-    root = ElementTree.parse(started.value.path()).getroot()
-    space = "{http://graphml.graphdrawing.org/xmlns}"
-    edges = [edge.get("target") for edge in root.iter(f"{space}edge")]
-    assert "logits" in edges
-    made = next(data.text for data in root.iter(f"{space}data") if data.get("key") == "made_with")
-    assert TEXT in made

@@ -48,13 +48,6 @@ const FILES = [
     type: 'text/csv',
     ending: 'edges.csv',
   },
-  {
-    label: 'GraphML',
-    help: 'the circuit for Gephi, yEd or NetworkX',
-    type: 'application/graphml+xml',
-    ending: 'graphml',
-  },
-  { label: 'DOT', help: 'the circuit for Graphviz', type: 'text/vnd.graphviz', ending: 'dot' },
 ];
 
 /**
