@@ -3,7 +3,7 @@
     training     a method of training is one file of `recipes`; `run` begins it, `loop` makes steps
     evaluation   the figures on a card, by the recipe of its model (`figures`)
     data         what a corpus loses before it is read, and the report on it
-    commands     `headlight train`, `runs`, `comparisons`, `evaluate`, `quantize` and `data`
+    commands     `headlight train`, `comparisons`, `evaluate`, `quantize` and `data`
 
 The product, `headlight` and `headlight.model`, imports nothing of it. Libraries that only the lab
 uses come with the extra `lab`.

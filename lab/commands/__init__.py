@@ -4,8 +4,8 @@
 """
 
 from headlight.commands.parsing import Commands
-from headlight.lab.commands import comparisons, data, evaluate, quantize, runs, train
+from headlight.lab.commands import comparisons, data, evaluate, quantize, train
 
 app = Commands()
-for _module in (train, runs, comparisons, evaluate, quantize, data):
+for _module in (train, comparisons, evaluate, quantize, data):
     app.add_typer(_module.app)

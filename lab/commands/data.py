@@ -67,28 +67,6 @@ Strict = Annotated[
 
 
 @app.command()
-def dedup(
-    corpus: Corpus,
-    out: Out,
-    by: Unit = "document",
-    threshold: Threshold = 0.8,
-    strict: Strict = False,
-    seed: Seed = 0,
-    force: Force = False,
-) -> None:
-    """Drop the near-duplicates of earlier documents.
-
-    MinHash over character 5-grams with 128 permutations finds candidates; each is verified by its
-    exact Jaccard similarity.
-    """
-    from headlight.lab.data.report import Cleaning
-
-    cleaning = Cleaning(_deduplicator(threshold, seed))
-    with _folder(out, is_forced=force):
-        _write_report(out, _clean(cleaning, _Source(corpus, by, strict), out))
-
-
-@app.command()
 def report(
     corpus: Corpus,
     out: Out,

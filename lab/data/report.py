@@ -6,14 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from headlight.lab.data.deduplication import N_HASHES, SHINGLE, Deduplicator
 from headlight.lab.data.documents import Document, Unusable
-from headlight.lab.data.quality import Classifier, Extremes
+from headlight.lab.data.quality import Classifier
 
 N_EXAMPLES = 10
-N_BINS = 20
 
 LEAST_QUALITY = 0.5
 """The probability of being good below which a document is dropped."""
@@ -22,7 +19,7 @@ LEAST_QUALITY = 0.5
 class Judged(NamedTuple):
     """A document, the reason to drop it, None if it is kept, and its probability of being good.
 
-    The probability is None if it was dropped before, or if there is no classifier.
+    The probability is None if it was dropped before.
     """
 
     document: Document
@@ -42,14 +39,14 @@ class Cleaning:
 
     Args:
         deduplicator: finds near-duplicates.
-        classifier: judges the documents that are left; None: all pass.
+        classifier: judges the documents that are left.
         least_quality: the probability of being good below which one is dropped.
     """
 
     def __init__(
         self,
         deduplicator: Deduplicator,
-        classifier: Classifier | None = None,
+        classifier: Classifier,
         *,
         least_quality: float = LEAST_QUALITY,
     ) -> None:
@@ -59,8 +56,6 @@ class Cleaning:
         self._before, self._after = _Size(), _Size()
         self._reasons: Counter[str] = Counter()
         self._duplicates: list[dict[str, Any]] = []
-        self._extremes = Extremes(N_EXAMPLES)
-        self._histogram = np.zeros(N_BINS, int)
 
     def run(self, documents: Iterable[Document]) -> Iterator[Judged]:
         """Judge documents in their order."""
@@ -70,8 +65,8 @@ class Cleaning:
             if duplicate is not None:
                 reason = duplicate.to_dict()
                 self._remember(document, reason)
-            elif self._classifier is not None:
-                quality = self._measure(document, self._classifier)
+            else:
+                quality = self._classifier.score(document.text)
                 if quality < self._least_quality:
                     reason = {"kind": "low_quality", "quality": round(quality, 4)}
             if reason is None:
@@ -88,24 +83,16 @@ class Cleaning:
         if "jaccard" in reason and len(self._duplicates) < N_EXAMPLES:
             self._duplicates.append({"source": str(document.place), **reason})
 
-    def _measure(self, document: Document, classifier: Classifier) -> float:
-        quality = classifier.score(document.text)
-        self._extremes.add(quality, str(document.place), document.text)
-        self._histogram[min(int(quality * N_BINS), N_BINS - 1)] += 1
-        return quality
-
     def to_dict(self) -> dict[str, Any]:
         """Return the figures of the report, once all documents were judged."""
-        figures: dict[str, Any] = {
+        return {
             "before": self._before.to_dict(),
             "after": self._after.to_dict(),
             "dropped": dict(sorted(self._reasons.items())),
             "unusable": dict(sorted(self._unusable.items())),
             "dedup": self._dedup(self._deduplicator),
+            "quality": self._quality(self._classifier),
         }
-        if self._classifier is not None:
-            figures["quality"] = self._quality(self._classifier)
-        return figures
 
     def _dedup(self, deduplicator: Deduplicator) -> dict[str, Any]:
         n_bands, n_rows = deduplicator.bands
@@ -124,12 +111,9 @@ class Cleaning:
     def _quality(self, classifier: Classifier) -> dict[str, Any]:
         return {
             "least_quality": self._least_quality,
-            "histogram": self._histogram.tolist(),
             "weights": dict(zip(classifier.features, classifier.weights, strict=True)),
             "classifier": classifier.figures,
             "about": classifier.about,
-            "best": self._extremes.best,
-            "worst": self._extremes.worst,
         }
 
 

@@ -29,7 +29,6 @@ COMMANDS = {
     "profile": "profile TINY --text BAD",
     "evaluate a translator": "evaluate TRANSLATOR --text BAD",
     "evaluate --gold": "evaluate TRANSLATOR --gold BAD",
-    "data dedup": "data dedup BAD --out out",
     "data report": "data report BAD --out out",
 }
 SUFFIXES = {

@@ -30,8 +30,8 @@ def lines_of(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_dedup_writes_what_it_keeps_and_why_it_drops(headlight, corpus, tmp_path):
-    result = headlight("data", "dedup", corpus, "--out", "clean")
+def test_a_report_writes_what_it_keeps_and_why_it_drops(headlight, corpus, tmp_path):
+    result = headlight("data", "report", corpus, "--least-quality", "0", "--out", "clean")
     assert result.exit_code == 0, result.stderr
     kept, dropped = (lines_of(tmp_path / "clean" / f"{name}.jsonl") for name in ("kept", "dropped"))
     assert [line["source"] for line in kept] == [f"stories.txt:{n}" for n in (1, 3, 5, 7, 9, 11)]
@@ -50,19 +50,23 @@ def test_dedup_writes_what_it_keeps_and_why_it_drops(headlight, corpus, tmp_path
 
 
 def test_an_earlier_result_is_replaced_only_by_force(headlight, corpus, tmp_path):
-    assert headlight("data", "dedup", corpus, "--out", "clean").exit_code == 0
+    assert (
+        headlight("data", "report", corpus, "--least-quality", "0", "--out", "clean").exit_code == 0
+    )
     before = (tmp_path / "clean" / "kept.jsonl").read_bytes()
-    again = headlight("data", "dedup", corpus, "--out", "clean")
+    again = headlight("data", "report", corpus, "--least-quality", "0", "--out", "clean")
     assert again.exit_code == 1
     assert "already exists; name another file, or add --force" in again.stderr
-    forced = headlight("data", "dedup", corpus, "--out", "clean", "--force")
+    forced = headlight(
+        "data", "report", corpus, "--least-quality", "0", "--out", "clean", "--force"
+    )
     assert forced.exit_code == 0
     assert (tmp_path / "clean" / "kept.jsonl").read_bytes() == before
 
 
 def test_a_run_that_fails_leaves_no_file(headlight, corpus, tmp_path):
     (tmp_path / "bad.jsonl").write_text('{"text": "fine"}\n{"text": 3}\n')
-    asked = ["data", "dedup", corpus, "bad.jsonl", "--out"]
+    asked = ["data", "report", corpus, "bad.jsonl", "--out"]
     result = headlight(*asked, "deep/clean", "--strict")
     assert result.exit_code == 2
     assert "bad.jsonl, line 2: the member 'text' is not a string" in result.stderr
@@ -99,7 +103,7 @@ def test_what_cannot_be_read_is_left_out_counted_and_listed(headlight, corpus, t
 def test_bad_input_is_one_sentence(headlight, corpus, tmp_path, words, code, message):
     (tmp_path / "empty.txt").touch()
     (tmp_path / "image.txt").write_bytes(b"\0\1\2")
-    result = headlight("data", "dedup", *words, "--out", "clean")
+    result = headlight("data", "report", *words, "--out", "clean")
     assert result.exit_code == code
     assert message in result.stderr
     assert "Traceback" not in result.stderr

@@ -3,8 +3,6 @@
 import subprocess
 import sys
 
-import pytest
-
 SENTENCE = "is not installed; install it with: pip install 'headlight[lab]'"
 WITHOUT_LAB = """
 import sys
@@ -17,18 +15,11 @@ def run(program, *arguments):
     return subprocess.run(command, capture_output=True, text=True)
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "report {} --out={}/out",
-        pytest.param("dedup {} --out={}/out.txt", marks=pytest.mark.slow),
-    ],
-)
-def test_cleaning_says_in_a_sentence_what_to_install(command, tmp_path):
+def test_cleaning_says_in_a_sentence_what_to_install(tmp_path):
     corpus = tmp_path / "corpus.txt"
     corpus.write_text("A bird sang.\n\nA cat sat and listened to the bird.\n\nA dog ran.\n" * 3)
     program = "from headlight.cli import app; app()"
-    done = run(program, "data", *command.format(corpus, tmp_path).split())
+    done = run(program, "data", "report", str(corpus), f"--out={tmp_path}/out")
     assert done.returncode == 1
     (line,) = done.stderr.strip().splitlines()
     assert line.endswith(SENTENCE)

@@ -8,7 +8,6 @@ import pytest
 
 from headlight.lab.data.features import FEATURES, Text, features_of
 from headlight.lab.data.quality import (
-    Extremes,
     read_classifier,
 )
 
@@ -63,26 +62,6 @@ def test_any_text_has_finite_features(text):
 )
 def test_a_feature_counts_what_it_says(name, text, value):
     assert feature(name, text) == pytest.approx(value)
-
-
-def test_the_extremes_are_the_first_of_a_sorted_stream():
-    rng = random.Random(0)
-    scores = [round(rng.random(), 3) for _ in range(100)]
-    extremes = Extremes(10)
-    for number, score in enumerate(scores):
-        extremes.add(score, f"text:{number}", f"word{number} " * 100)
-    assert [item["score"] for item in extremes.best] == sorted(scores, reverse=True)[:10]
-    assert [item["score"] for item in extremes.worst] == sorted(scores)[:10]
-    assert len(extremes.best[0]["text"]) < 250
-
-
-def test_the_extremes_hold_no_near_twins():
-    extremes = Extremes(3)
-    for number in range(8):
-        extremes.add(0.5 + number / 20, f"twin:{number}", f"{STORY} The end, number {number}.")
-    extremes.add(0.6, "other:1", "Quite another text, which has few words in common with it.")
-    assert [item["source"] for item in extremes.best] == ["twin:7", "other:1"]
-    assert [item["source"] for item in extremes.worst] == ["twin:0", "other:1"]
 
 
 @pytest.mark.parametrize(
