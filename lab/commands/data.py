@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from headlight.commands.output import check, note, notes, say, writing
+from headlight.commands.output import check, note, progress, say, writing
 from headlight.commands.parsing import Commands, UsageError, option
 from headlight.lab.commands import synthesis
 
@@ -140,8 +140,9 @@ def _clean(cleaning: Cleaning, source: _Source, out: Path) -> dict[str, Any]:
     """Write the documents that are kept and those that are dropped; return the figures."""
     from headlight.lab.data.documents import size_of
 
+    n_bytes, n_read = size_of(source.files), 0
     with (
-        _progress("Reading", size_of(source.files)) as advance,
+        progress("reading") as tell,
         writing(out / KEPT, is_forced=True) as kept,
         writing(out / DROPPED, is_forced=True) as dropped,
     ):
@@ -153,7 +154,8 @@ def _clean(cleaning: Cleaning, source: _Source, out: Path) -> dict[str, Any]:
         for judged in cleaning.run(source.documents(drop)):
             file = kept if judged.reason is None else dropped
             file.write(_line(judged.to_dict()))
-            advance(judged.document)
+            n_read += judged.document.place.end - judged.document.place.start
+            tell(n_read / n_bytes)
     return source.figures() | cleaning.to_dict()
 
 
@@ -230,31 +232,3 @@ def _write_card(path: Path, figures: dict[str, Any]) -> None:
     changed = replace(read_card(path), corpus=card_figures(figures, command))
     write_atomically(path, lambda partial: write_card(partial, changed))
     say(f"the figures are on {path}")
-
-
-@contextmanager
-def _progress(title: str, n_bytes: int) -> Iterator[Callable[[Document], None]]:
-    """Show the bytes that were read on the terminal; call the result with each document."""
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=notes, transient=True) as progress:
-        task = progress.add_task(title, total=n_bytes)
-        n_read = n_documents = 0
-
-        def advance(document: Document) -> None:
-            nonlocal n_read, n_documents
-            before, n_documents = n_read, n_documents + 1
-            n_read += document.place.end - document.place.start
-            progress.advance(task, n_read - before)
-            # A log, which shows no bar, gets a line at each twentieth.
-            if not notes.is_terminal and 20 * n_read // n_bytes > 20 * before // n_bytes:
-                share = f"{n_read / 1e6:,.1f} of {n_bytes / 1e6:,.1f} MB"
-                note(f"{title.lower()}: {share}, {n_documents:,} documents")
-
-        yield advance

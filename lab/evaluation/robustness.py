@@ -1,4 +1,4 @@
-"""The reach of a language model's figures: typed forms, other texts, lengths and names."""
+"""The reach of a language model's figures: typed forms, other texts and lengths."""
 
 from __future__ import annotations
 
@@ -8,17 +8,12 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from headlight.lab.evaluation import fill
 from headlight.lab.evaluation.text import bits_per_byte, token_bits, whole_rows
-from headlight.lab.evaluation.translate import KNOWN_NAMES, NAMES, TWICE
 from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.corpus import CorpusError, TokenStream, lines
-from headlight.model.trace import Token
 
 MOST_BYTES = 50_000
 """As much of a text is read, from the beginning of each document."""
@@ -65,7 +60,6 @@ def robustness(
         form of `FORMS`; an encoder has none of a form without a word of one token.
         ``other_texts``: the figure by name. ``length``: of a decoder the loss in bits a token by
         the position in the context, of an encoder the figure by the paragraph's number of tokens.
-        ``names``, only of a decoder: as `names_twice`.
 
     Raises:
         CorpusError: a text is shorter than one context.
@@ -90,9 +84,6 @@ def robustness(
         figures["other_texts"] = {
             name: measured(checkpoint, texts, _size(texts)) for name, texts in excerpts.items()
         }
-    if not is_encoder:
-        names = names_twice(checkpoint)
-        figures |= {"names": names} if names else {}
     return figures
 
 
@@ -162,38 +153,3 @@ def _spans(length: int) -> dict[str, tuple[int, int]]:
     ends = [*(begin - 1 for begin in begins[1:]), length]
     spans = list(zip(begins, ends, strict=True))
     return {f"{first}_to_{last}_tokens": (first, last) for first, last in spans}
-
-
-def names_twice(checkpoint: Checkpoint) -> dict[str, dict[str, float]]:
-    """Measure what a name costs at its first mention in a text, and at its second.
-
-    Returns:
-        For ``known`` and for ``rare`` names, which are of other languages, ``first`` and
-        ``second``: the mean bits of a name over `TWICE`; empty if a text exceeds the context.
-    """
-    means = {}
-    for kind, names in (("known", KNOWN_NAMES), ("rare", NAMES)):
-        filled = [(name, template.format(name, name)) for name in names for template in TWICE]
-        texts = [checkpoint.tokenizer.encode(text) for _, text in filled]
-        if max(map(len, texts)) > checkpoint.config.max_tokens:
-            return {}
-        ids = [torch.tensor([token.id for token in tokens[1:]]) for tokens in texts]
-        padded = torch.nn.utils.rnn.pad_sequence(ids, batch_first=True)
-        bits = torch.cat([token_bits(checkpoint, part) for part in padded.split(32)])
-        costs = []
-        for (name, text), tokens, row in zip(filled, texts, bits, strict=True):
-            first = text.index(name)
-            places = (first, text.index(name, first + len(name)))
-            costs.append([_cost(tokens[1:], row, begin, begin + len(name)) for begin in places])
-        first, second = np.mean(costs, axis=0).tolist()
-        means[kind] = {"first": first, "second": second}
-    return means
-
-
-def _cost(tokens: Sequence[Token], bits: Float[Tensor, " token"], begin: int, end: int) -> float:
-    """Return the sum over the tokens that share a character with that part of the text."""
-    return sum(
-        bits[place].item()
-        for place, token in enumerate(tokens)
-        if token.start < end and token.end > begin
-    )

@@ -52,7 +52,6 @@ FORMS: Mapping[str, Callable[[str], str]] = MappingProxyType(
 _NAMES = tomllib.loads(Path(__file__).with_name("names.toml").read_text(encoding="utf-8"))
 NAMES, FRENCH_LIKE_NAMES = _NAMES["rare"].split(), _NAMES["french_like"].split()
 TEMPLATES = _NAMES["templates"]
-KNOWN_NAMES, TWICE = _NAMES["known"].split(), _NAMES["twice"]
 IBM_MODELS = MappingProxyType({"model_1": ibm_model_1_links, "model_2": ibm_model_2_links})
 # The number of words of a source from which each group begins.
 LENGTHS = (1, 6, 12, 16, 20, 26)

@@ -345,9 +345,6 @@ def _reach(robustness: Mapping[str, Any]) -> Iterable[tuple[str, str, Any]]:
         yield f"`{name}`", main, value
     for span, value in _group(robustness, "length"):
         yield _plainly(span), by_length, value
-    for kind, places in _group(robustness, "names"):
-        for place, value in flatten(places):
-            yield f"{place} mention of a {kind} name", "bits", value
 
 
 def _reach_typed(typed: Mapping[str, Any]) -> Iterable[tuple[str, str, Any]]:

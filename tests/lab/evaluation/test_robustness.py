@@ -5,14 +5,7 @@ import math
 import pytest
 import torch
 
-from headlight.lab.evaluation.robustness import (
-    MOST_BYTES,
-    TWICE,
-    beginning,
-    names_twice,
-    robustness,
-    typographic,
-)
+from headlight.lab.evaluation.robustness import MOST_BYTES, beginning, robustness, typographic
 from headlight.lab.evaluation.text import bits_per_byte
 from headlight.model.corpus import TokenStream
 
@@ -63,25 +56,6 @@ def test_the_groups_of_positions_make_up_the_whole_row(checkpoint):
         edited = robustness(checkpoint, PLAIN, {})["length"]
     assert edited["1_to_16_tokens"] == groups["1_to_16_tokens"]
     assert edited["17_to_47_tokens"] == pytest.approx(math.log2(checkpoint.config.vocab_size))
-
-
-def test_a_name_costs_the_bits_of_its_tokens_at_either_place(make_checkpoint, monkeypatch):
-    checkpoint = make_checkpoint(max_tokens=96)
-    monkeypatch.setattr("headlight.lab.evaluation.robustness.KNOWN_NAMES", ("Zoe", "Abdul"))
-    with even(checkpoint):
-        costs = names_twice(checkpoint)["known"]
-    texts = [(name, template.format(name, name)) for name in ("Zoe", "Abdul") for template in TWICE]
-    for place in (0, 1):
-        counts = [
-            sum(
-                token.start < begin + len(name) and token.end > begin
-                for token in checkpoint.tokenizer.encode(text)[1:]
-            )
-            for name, text in texts
-            for begin in [[text.find(name), text.rfind(name)][place]]
-        ]
-        bits = sum(counts) / len(counts) * math.log2(checkpoint.config.vocab_size)
-        assert costs[("first", "second")[place]] == pytest.approx(bits)
 
 
 def test_every_document_gives_its_beginning():
