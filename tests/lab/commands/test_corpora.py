@@ -47,8 +47,11 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    ("command", "fault"),
+    [("train stories", fault) for fault in FAULTS]
+    + [(command, fault) for command in COMMANDS for fault in ("blank", "binary")],
+)
 def test_an_unusable_corpus_is_a_usage_error_of_one_line(command, fault, headlight, zoo, folder):
     path = folder / f"bad{SUFFIXES.get(command, '.txt')}"
     FAULTS[fault](path)
