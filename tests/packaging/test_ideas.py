@@ -1,5 +1,6 @@
 """docs/ideas.md: every row opens an experiment, a view of a trained model, or a command."""
 
+import json
 import re
 import shlex
 from functools import cache
@@ -11,7 +12,6 @@ from typer.testing import CliRunner
 
 from headlight.chapters.outcomes import address_parts
 from headlight.cli import app
-from headlight.commands.experiment import _value
 from headlight.model.checkpoint.loading import ZOO, load
 from headlight.model.experiments.registry import EXPERIMENTS
 from headlight.model.tracing import trace
@@ -62,7 +62,7 @@ def test_a_link_to_an_experiment_has_parameters_that_it_takes(link):
         elif kind == "boolean":
             values[name] = {"0": False, "1": True}[text]
         else:
-            values[name] = text if kind == "string" else _value(text)
+            values[name] = text if kind == "string" or "," in text else json.loads(text)
     validated = experiment.validate(values)
     if experiment.cost(validated).seconds < 1:
         assert next(experiment.start(validated))
