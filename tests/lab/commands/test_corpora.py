@@ -49,8 +49,10 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("command", "fault"),
-    [("train stories", fault) for fault in FAULTS]
-    + [(command, fault) for command in COMMANDS for fault in ("blank", "binary")],
+    dict.fromkeys(
+        [("train stories", fault) for fault in FAULTS]
+        + [(command, fault) for command in COMMANDS for fault in ("blank", "binary")]
+    ),
 )
 def test_an_unusable_corpus_is_a_usage_error_of_one_line(command, fault, headlight, zoo, folder):
     path = folder / f"bad{SUFFIXES.get(command, '.txt')}"
