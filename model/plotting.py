@@ -48,13 +48,16 @@ class Drawable:
 
         site = site or next((name for name in self.tensors if name.endswith(".weights")), "weights")
         matrix, axes, title = self._matrix(site, head)
+        values = matrix.astype(np.float64)
         if site.startswith("decoder.") and site.endswith(".self_attention.weights"):
-            matrix = np.where(np.tri(*matrix.shape, dtype=np.bool_), matrix, np.nan)
-        is_signed = bool((matrix[np.isfinite(matrix)] < 0).any())
-        colours = {"colorscale": "RdBu", "zmid": 0} if is_signed else {"colorscale": "OrRd"}
-        z = [[v if np.isfinite(v) else None for v in row] for row in matrix.tolist()]
+            values = np.where(np.tri(*values.shape, dtype=np.bool_), values, np.nan)
+        is_signed = bool((values[np.isfinite(values)] < 0).any())
+        colours: dict[str, Any] = {"colorscale": "OrRd"}
+        if is_signed:
+            colours = {"colorscale": "RdBu", "zmid": 0}
+        z = [[v if np.isfinite(v) else None for v in row] for row in values.tolist()]
         rows, columns = (
-            self._axis(site, axis, size) for axis, size in zip(axes, matrix.shape, strict=True)
+            self._axis(site, axis, size) for axis, size in zip(axes, values.shape, strict=True)
         )
         drawn = Figure(Heatmap(z=z, **colours))
         drawn.update_layout(
@@ -88,5 +91,7 @@ class Drawable:
         tokens = tokens_along(self, site, axis, size)
         places = range(0, len(tokens), -(-len(tokens) // MAX_LABELS) or 1)
         labels = [html.escape(tokens[place].text[:MAX_LETTERS], quote=False) for place in places]
-        ticks = {"tickmode": "array", "tickvals": [*places], "ticktext": labels} if tokens else {}
+        ticks: dict[str, Any] = (
+            {"tickmode": "array", "tickvals": [*places], "ticktext": labels} if tokens else {}
+        )
         return {"title": axis, **ticks}
