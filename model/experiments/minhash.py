@@ -120,7 +120,7 @@ def cost(parameters: MinHash) -> Cost:
 
 EXPERIMENT = Experiment(
     id="minhash",
-    order=18,
+    order=30,
     group="Data and optimizers",
     tab="MinHash",
     title="Near-duplicate texts by MinHash",

@@ -156,7 +156,7 @@ def _make_optimizer(
 
 EXPERIMENT = Experiment(
     id="schedule",
-    order=19,
+    order=31,
     group="Data and optimizers",
     tab="Schedules",
     title="Schedules and optimizers",

@@ -39,6 +39,8 @@ import { ignored } from './experiment_run.js';
 
 const NAMES = new Map([
   ['d_model', 'Width d_model'],
+  ['d_head', 'Width of a head'],
+  ['n_kv_heads', 'Heads of keys'],
   ['top_k', 'Experts of a token'],
   ['n_clusters', 'Kinds of tokens'],
   ['n_hashes', 'Hash functions'],

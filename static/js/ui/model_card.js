@@ -9,6 +9,9 @@ import { ADD_COMMAND, exactness, NOTHING_CHANGED } from './composer.js';
 
 /** @import { Card } from '../trace/card.js' */
 
+/** The window of a model without one: the most that the experiment takes. */
+const ENDLESS = 65536;
+
 /** @param {HTMLElement} host @param {Card} card */
 export function showCard(host, card) {
   const [[, kind], ...facts] = factsOf(card);
@@ -34,7 +37,20 @@ export function showCard(host, card) {
       { href: atRoot(`/models/${encodeURIComponent(card.id)}/card`) },
       'Model card',
     ),
+    ...cacheLink(card),
   );
+}
+
+/** Return a link to the picture of a decoder's cache, with its shape. @param {Card} card */
+function cacheLink({ n_heads: heads, n_kv_heads: shared = heads, n_layers: count, attentions }) {
+  const terms = attentions?.filter(({ path, scale }) => path.startsWith('decoder') && scale) ?? [];
+  if (terms.length === 0) return [];
+  const window = Math.min(...terms.map(({ window: reach }) => reach ?? ENDLESS));
+  const d_head = Math.round(Number(terms[0].scale) ** -2); // scores are divided by √d
+  const shape = { n_heads: heads, n_kv_heads: shared, n_layers: count, d_head, window };
+  const link = Object.entries(shape).map((each) => `&${each.join('=')}`);
+  const href = atRoot(`/experiments#experiment=kv_cache${link.join('')}`);
+  return [' · ', element('a.card-link', { href }, 'Its cache of keys')];
 }
 
 /** @param {Card} card */

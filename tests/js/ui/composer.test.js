@@ -401,6 +401,17 @@ test('a card is one line and a link until its facts are opened', () => {
   assert.match(lineOf({ title: 'Tiny' }), /^Tiny: decoder, /);
   assert.equal(find('a', host).getAttribute('href'), '/models/a%2Fb/card');
   assert.equal(host.lastElementChild, find('a', host), 'the link is outside of what is folded');
+  const path = 'decoder.layers.0.self_attention';
+  const attentions = [
+    { path, scale: 0.125, window: null },
+    { path, scale: 0.125, window: 32 },
+  ];
+  assert.equal(
+    carded({ n_heads: 9, n_kv_heads: 3, n_layers: 30, attentions }).lastElementChild.getAttribute(
+      'href',
+    ),
+    '/experiments#experiment=kv_cache&n_heads=9&n_kv_heads=3&n_layers=30&d_head=64&window=32',
+  );
 });
 
 test('a card tells its facts, and leaves out what it does not have', () => {

@@ -37,11 +37,12 @@ SMALL = {
     "tokenizer": {"text": "<b> low low lower", "sample": "slow <b>", "n_merges": 5},
     "schedule": {"steps": 20, "optimizer_steps": 5},
     "surprise": {"text": "The <b> fox ran home."},
+    "kv_cache": {"n_tokens": 6, "window": 3},
     "steering": {"toward": "He <b> wept. | She was sad.", "away": "He was glad.", "text": "She"},
 }
 
 MEASURED = {"cost"}  # its times are of the moment
-NOT_DRAWN = {"norms", "by_hand", "schedule", "softmax", "tokenizer", "surprise"}
+NOT_DRAWN = {"norms", "by_hand", "schedule", "softmax", "tokenizer", "surprise", "kv_cache"}
 DRAWN = Path(__file__).parents[2] / "js" / "views" / "experiments" / "results"
 WRITTEN_BY_HAND = {  # in results.js
     "by_hand",
