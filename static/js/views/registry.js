@@ -109,13 +109,9 @@ const ENTRIES = [
     of: 'embedding',
     also: ({ positional }) => POSITIONAL[positional] ?? [],
     fields: {
-      positions_show: choice(['encoding', 'waves', 'rotation', 'schemes', 'twins']),
-      positions_dimensions: counts(),
-      positions_dimension: count(),
+      positions_show: choice(['encoding', 'rotation', 'schemes']),
       positions_pairs: counts(),
       positions_shift: count(),
-      positions_layer: count(),
-      positions_scale: choice(['log', 'linear']),
     },
   },
   {

@@ -1,4 +1,4 @@
-"""Positions as maps, lines and a rotation, two schemes at a time, and by the attention of twins."""
+"""Positions as maps and as a rotation, and four schemes side by side."""
 
 import re
 
@@ -6,7 +6,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 TEXT = "Once upon a time there was a little girl"
-PARTS = ["waves", "rotation", "schemes", "twins"]
+PARTS = ["rotation", "schemes"]
 
 
 @pytest.fixture
@@ -42,15 +42,10 @@ def titles(reader):
 def test_every_part_is_a_click_away_and_a_step_back(at_positions):
     reader = at_positions()
     assert titles(reader) == ["The encoding that was added", "Similarity of positions"]
-    show(reader, "Lines")
-    assert titles(reader) == ["Single dimensions", "Similarity by distance"]
     show(reader, "Rotation")
     assert "positions_show=rotation" in reader.fragment
     show(reader, "Schemes")
     assert titles(reader) == ["Sinusoidal", "Learned", "Rotary", "ALiBi"]
-    show(reader, "Twins")
-    assert titles(reader)[:4] == ["Sinusoidal", "Learned", "Rotary", "ALiBi"]
-    reader.page.go_back()
     reader.page.go_back()
     settle(reader)
     assert titles(reader)[0] == "R(3) carries position 6 to 9"

@@ -52,10 +52,7 @@ const COMPARED = ['tiny', 'translator', 'filler', 'gpt2'];
 const together = (other) => ({
   attention: [{ attention_which: 'layer' }, { attention_which: 'head', range: 'head' }],
   long: [{ long_cell: [3, 1] }, { long_show: 'blocks', long_block: 1 }],
-  positions: [
-    { positions_show: 'rotation', positions_shift: 2, positions_pairs: [0, 1] },
-    { positions_show: 'waves', positions_dimensions: [0, 3] },
-  ],
+  positions: [{ positions_show: 'rotation', positions_shift: 2, positions_pairs: [0, 1] }],
   experts: [{ experts_show: 'routing', experts_expert: 1 }],
   stream: [{ stream_show: 'layer_norm', stream_layer: 1 }],
   next_token: [{ next_token_temperature: 0.5, next_token_top_k: 3 }, { next_token_top_p: 0.5 }],

@@ -218,24 +218,3 @@ function dot(data, a, b, columns) {
   for (let i = 0; i < columns; i += 1) sum += data[a * columns + i] * data[b * columns + i];
   return sum;
 }
-
-/**
- * Return the mean, minimum and maximum similarity at each distance |i − j|.
- * @param {Matrix} cosines square
- * @returns {{mean: Float64Array, least: Float64Array, most: Float64Array}} by distance, from 0 on
- */
-export function byDistance({ rows, data }) {
-  const mean = new Float64Array(rows);
-  const least = new Float64Array(rows).fill(Infinity);
-  const most = new Float64Array(rows).fill(-Infinity);
-  for (let a = 0; a < rows; a += 1) {
-    for (let b = a; b < rows; b += 1) {
-      const cosine = data[a * rows + b];
-      const distance = b - a;
-      mean[distance] += cosine / (rows - distance);
-      least[distance] = Math.min(least[distance], cosine);
-      most[distance] = Math.max(most[distance], cosine);
-    }
-  }
-  return { mean, least, most };
-}

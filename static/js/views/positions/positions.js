@@ -21,8 +21,6 @@ import {
 } from './maps.js';
 import { ROTATION } from './rotation.js';
 import { headControl, SCHEMES } from './schemes.js';
-import { TWINS } from './twins.js';
-import { WAVES } from './waves.js';
 
 /**
  * @import { Ask, Encoding, Matrix, NamedArray, Trace } from '../../trace/trace.js'
@@ -40,22 +38,14 @@ const PARTS = {
     panels: ({ scheme }) => WITHOUT_ENCODING.panels(scheme) ?? ['encoding', 'similarity'],
     figure: maps,
   },
-  waves: WAVES,
   rotation: ROTATION,
   schemes: SCHEMES,
-  twins: TWINS,
 };
 
 const OPTIONS = [
   { id: 'encoding', title: 'Maps', help: 'all positions by all dimensions' },
-  { id: 'waves', title: 'Lines', help: 'single dimensions as waves, and similarity by distance' },
   { id: 'rotation', title: 'Rotation', help: 'the rotation from one position to another' },
   { id: 'schemes', title: 'Schemes', help: 'four positional encodings side by side' },
-  {
-    id: 'twins',
-    title: 'Twins',
-    help: 'models that differ only in their positional encoding, on this text',
-  },
 ];
 
 /** @type {ViewCode} */
@@ -70,8 +60,7 @@ export const positions = {
   wording: (trace, state) => wordingOf(trace, partOf(state)),
   places: findStacks,
   place: (trace, state) => chooseStack(state, trace),
-  arrangement: (_, state) =>
-    partOf(state) === 'schemes' || partOf(state) === 'twins' ? 'many' : 'pair',
+  arrangement: (_, state) => (partOf(state) === 'schemes' ? 'many' : 'pair'),
   asks: (trace, state) => ({
     ...PARTS[partOf(state)].asks?.(trace, state, subjectOf(trace, state)),
     ...lengthAsk(trace, state),
@@ -82,7 +71,6 @@ export const positions = {
     const subject = subjectOf(trace, state);
     const show = choice('positions_show', 'Show', part, OPTIONS);
     const hasHeads =
-      part !== 'twins' &&
       part !== 'schemes' &&
       ['rotary', 'alibi', 'relative'].includes(subject.scheme) &&
       (part !== 'rotation' || subject.scheme === 'rotary');
@@ -111,7 +99,7 @@ export const positions = {
 };
 
 /** The parts that show how the queries of a text are rotated. */
-const ROTATED = ['encoding', 'waves', 'rotation'];
+const ROTATED = ['encoding', 'rotation'];
 
 /** @param {ViewState} state */
 function partOf({ positions_show: show }) {
@@ -125,13 +113,6 @@ const ROTATING = {
 };
 /** @type {Record<string, {help?: string, terms: Record<string, string>}>} */
 const WORDING = {
-  waves: {
-    terms: {
-      dimension:
-        'one of the d_model numbers that describe a token inside the model; d_model is their count',
-      distance: 'the number of positions between two tokens',
-    },
-  },
   rotation: { terms: ROTATING },
   schemes: {
     help: 'Four ways to encode the positions of tokens, for the length of this text.',
@@ -139,23 +120,11 @@ const WORDING = {
       slope: 'how much each step of distance lowers a score; in ALiBi every head has its own',
     },
   },
-  twins: {
-    help: 'Small models that were trained alike and differ only in their positional encoding, on this text: the mean attention of each head by distance, all on one scale. Look at the far end of the curves: ALiBi lowers the score with every step back, each head at a rate of its own, while the other encodings leave it to training how far a head looks.',
-    terms: { 'mean weight': 'averaged over all queries with a key at this distance' },
-  },
 };
 
-/**
- * A scheme that adds nothing has one wording for its maps, lines and rotations.
- * @param {Trace} trace
- * @param {string} part
- */
+/** @param {Trace} trace @param {string} part */
 function wordingOf(trace, part) {
-  const scheme = readScheme(trace);
-  return {
-    ...WITHOUT_ENCODING.wording(scheme),
-    ...(part === 'waves' && scheme !== '' ? {} : WORDING[part]),
-  };
+  return { ...WITHOUT_ENCODING.wording(readScheme(trace)), ...WORDING[part] };
 }
 
 /**

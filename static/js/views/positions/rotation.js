@@ -21,8 +21,7 @@ import { choosingModel, queryOf } from '../../state/state.js';
 import { circlesChart } from './circles.js';
 import { dimensionMap } from './maps.js';
 import { noPairs, readRotation, turnSites } from './inside_attention.js';
-import { chosenPairs, pairsControl } from './waves.js';
-import { control } from '../../ui/controls.js';
+import { control, numbered } from '../../ui/controls.js';
 
 /**
  * @import { Pairs } from '../../trace/arithmetic.js'
@@ -39,6 +38,8 @@ import { control } from '../../ui/controls.js';
 /** Arcs of one step are hard to see. */
 const STANDARD_SHIFT = 3;
 const MOST_HEIGHT = 480;
+/** Circles that are drawn unless others are chosen. */
+const MOST_PAIRS = 6;
 const ENTRIES = ['cos', 'sin', '−sin', 'cos'];
 const TURNED_ENTRIES = ['cos', '−sin', 'sin', 'cos'];
 
@@ -78,6 +79,27 @@ export const ROTATION = {
     return (state.plot === 'blocks' ? blocks : circles)(state, { ...subject, turn });
   },
 };
+
+/** @param {ViewState} state @param {number} count */
+function pairsControl(state, count) {
+  const offered = [...new Set([0, ...powersBelow(count), count - 1])];
+  return control('counts', 'positions_pairs', 'Pairs', chosenPairs(state, count), {
+    options: numbered(offered, 'pair'),
+  });
+}
+
+/** Return the chosen pairs that exist, or the slowest ones and the fastest. @param {ViewState} state @param {number} count */
+function chosenPairs({ positions_pairs: chosen }, count) {
+  const there = [...new Set(chosen)].filter((pair) => pair < count).sort((a, b) => a - b);
+  return there.length > 0 ? there : [0, ...powersBelow(count).slice(1 - MOST_PAIRS)];
+}
+
+/** @param {number} count */
+function powersBelow(count) {
+  const powers = [];
+  for (let power = 1; power < count; power *= 2) powers.push(power);
+  return powers;
+}
 
 /** @type {Record<string, string>} */
 const NOTHING_TURNS = {

@@ -1,17 +1,7 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
-import { Problem } from '../../../../static/js/api/calls.js';
 import { positions } from '../../../../static/js/views/positions/positions.js';
-import {
-  array,
-  figuresOf,
-  FRAME,
-  near,
-  sampleTrace,
-  schemeTrace,
-  tensor,
-  TOKENS,
-} from '../../sample.js';
+import { figuresOf, FRAME, near, sampleTrace, schemeTrace, tensor, TOKENS } from '../../sample.js';
 import { assertReadable } from '../view_contract.js';
 
 const COUNT = TOKENS.length;
@@ -26,8 +16,6 @@ const CARD = {
 const sinusoidal = () => ({ ...sampleTrace(), card: CARD, asked: { model: 'tiny', text: 'it' } });
 const withCard = (trace) => ({ ...trace, card: { ...CARD, ...trace.card } });
 const show = (part, more = {}) => ({ positions_show: part, ...more });
-const controlsOf = (trace, state) => positions.controls(trace, { ...FRAME, ...state });
-const named = (controls, name) => controls.find((control) => control.name === name);
 
 const twin = (positional, more = {}) => ({
   ...CARD,
@@ -38,26 +26,6 @@ const twin = (positional, more = {}) => ({
 });
 const TWINS = ['alibi', 'learned', 'rotary', 'sinusoidal'].map((positional) => twin(positional));
 const CARDS = [CARD, ...TWINS];
-
-/** Two heads, as many distances as are given. */
-function byDistance(weights) {
-  const data = Float32Array.from(
-    [...weights, ...weights].map((weight, at) => (at < weights.length ? weight : weight / 2)),
-  );
-  const curves = array(['head', 'distance'], [2, weights.length], data);
-  const distances = tensor(['distance'], [weights.length], (at) => at, Int32Array);
-  return {
-    trace: {
-      analyses: {
-        attention_by_distance: {
-          'decoder.layers.0.self_attention': curves,
-          'decoder.layers.1.self_attention': curves,
-          'decoder.distances': distances,
-        },
-      },
-    },
-  };
-}
 
 const flat = (rows, columns, value) => tensor(['position', 'd_model'], [rows, columns], value);
 const BIAS = tensor(
@@ -72,37 +40,13 @@ const ENCODINGS = {
   alibi: { trace: { tensors: { bias: BIAS } } },
 };
 
-test('lines: the dots are what was captured, and lie on the formula', () => {
-  const state = show('waves', { positions_dimensions: [0, 3], positions_dimension: 2 });
-  const [waves, similarity] = figuresOf(positions, sinusoidal(), state);
-  deepEqual(waves.grid.rowLabels, ['0', '2', '3']);
-  near(waves.grid.value(0, 3), Math.sin(3));
-  near(waves.grid.value(2, 4), Math.cos(0.04));
-  match(waves.facts[0][1], /^\d\.\d·10⁻[⁸⁹]/);
-  equal(waves.layout.xaxis.title.text, waves.grid.columnTitle);
-  equal(similarity.grid.rowLabels.join(), 'mean,least,greatest');
-  near(similarity.grid.value(0, 3), (Math.cos(3) + Math.cos(0.03)) / 2);
-  near(similarity.grid.value(2, 3) - similarity.grid.value(1, 3), 0);
-});
-
-test('lines of a learned encoding claim no formula, odd widths too', () => {
-  const trace = { ...sinusoidal(), card: { ...CARD, positional: 'learned', d_model: 5 } };
-  const wave = tensor(['position', 'd_model'], [COUNT, 5], (at) => Math.sin(at * 7));
-  trace.tensors['decoder.embedding.positional'] = wave;
-  const [waves] = figuresOf(positions, trace, show('waves'));
-  deepEqual(waves.facts, []);
-  deepEqual(waves.grid.rowLabels, ['0', '1', '2', '4']);
-});
-
 test('an encoding of one dimension, and a text of one token', () => {
   const card = { ...CARD, positional: 'learned', d_model: 1, n_heads: 1 };
   const trace = { ...sinusoidal(), card };
   trace.tensors['decoder.embedding.positional'] = flat(COUNT, 1, 1);
-  equal(figuresOf(positions, trace, show('waves'))[0].grid.rows, 1);
-  equal(named(controlsOf(trace, show('waves')), 'positions_dimension'), undefined);
+  equal(figuresOf(positions, trace, show('encoding'))[0].grid.columns, 1);
   const single = { ...sinusoidal(), tokens: TOKENS.slice(0, 1) };
-  for (const part of ['encoding', 'waves'])
-    figuresOf(positions, single, show(part)).forEach(assertReadable);
+  figuresOf(positions, single, show('encoding')).forEach(assertReadable);
   ok(figuresOf(positions, single, show('rotation'))[0].notice);
 });
 
@@ -138,6 +82,11 @@ test('rotation: every number of a circle has its place, and points are found whe
     }
   }
   equal(grid.geometry.at(-1, 0.5), null);
+});
+
+test('without a scheme nothing rotates', () => {
+  const [{ notice }] = figuresOf(positions, withCard(schemeTrace('none')), show('rotation'));
+  ok(notice);
 });
 
 test('rotation of rotary: queries are turned as captured, by the position they stand at', () => {
@@ -181,18 +130,7 @@ test('rotation of another model: its own pairs, speeds and factor, with the form
   ]);
   near(figuresOf(positions, other, show('encoding'))[1].grid.value(3, 0), Math.cos(3));
   const unknown = { ...trace, card: { ...trace.card, architecture: 'X', rotation: null } };
-  for (const part of ['waves', 'rotation']) ok(figuresOf(positions, unknown, show(part))[0].notice);
-});
-
-test('lines of ALiBi fall by the slope with every step back; without a scheme there are none', () => {
-  const [bias] = figuresOf(positions, withCard(schemeTrace('alibi')), show('waves'));
-  const { value } = bias.grid;
-  deepEqual([value(0, 1), value(0, 2), value(1, 4)], [-0.5, -1, -1]);
-  deepEqual(bias.grid.choose(1, 3), { head: 1 });
-  equal(bias.layout.xaxis.title.text, bias.grid.columnTitle);
-  deepEqual(bias.grid.tokens(0, 1), { query: COUNT - 1, key: COUNT - 2 });
-  for (const part of ['waves', 'rotation'])
-    ok(figuresOf(positions, withCard(schemeTrace('none')), show(part))[0].notice);
+  ok(figuresOf(positions, unknown, show('rotation'))[0].notice);
 });
 
 test('learned biases by distance are drawn with their signs, and nothing rotates', () => {
@@ -201,15 +139,13 @@ test('learned biases by distance are drawn with their signs, and nothing rotates
   trace.tensors[site].data = trace.tensors[site].data.map((bias) => bias + 1);
   const [map] = figuresOf(positions, trace, show('encoding'));
   deepEqual([map.grid.value(2, 2), map.data[0].zmax], [1, -map.data[0].zmin]);
-  const [lines] = figuresOf(positions, trace, show('waves'));
-  deepEqual([lines.grid.value(0, 0), lines.grid.value(0, 1)], [1, 0.5]);
   match(positions.wording(trace, FRAME).help, /learned for the distance/);
   ok(figuresOf(positions, trace, show('rotation'))[0].notice);
 });
 
 test('only the displayed parts are requested', () => {
   const asks = (part) => positions.asks(sinusoidal(), { ...FRAME, cards: CARDS, ...show(part) });
-  for (const part of ['encoding', 'waves', 'rotation']) deepEqual(asks(part), {});
+  for (const part of ['encoding', 'rotation']) deepEqual(asks(part), {});
   const size = { length: COUNT };
   deepEqual(asks('schemes'), {
     sinusoidal: { positional: { scheme: 'sinusoidal', ...size, width: 4 } },
@@ -217,11 +153,6 @@ test('only the displayed parts are requested', () => {
     rotary: { positional: { scheme: 'rotary', ...size, width: 2 } },
     alibi: { positional: { scheme: 'alibi', ...size, heads: 2 } },
   });
-  const { 'positions-rotary': rotary, ...others } = asks('twins');
-  equal(Object.keys(others).length, 7);
-  deepEqual(others['card-positions-alibi'], { card: 'positions-alibi' });
-  const analyses = ['attention_by_distance'];
-  deepEqual(rotary, { model: 'positions-rotary', capture: [], analyses });
 });
 
 test('schemes: odd widths become even, a short table is asked for as far as it goes', () => {
@@ -237,57 +168,6 @@ test('schemes: odd widths become even, a short table is asked for as far as it g
   const none = show('schemes', { cards: [CARD], answers: ENCODINGS });
   equal('learned' in positions.asks(trace, { ...FRAME, ...none }), false);
   ok(figuresOf(positions, trace, none)[1].notice);
-});
-
-test('twins: the losses on their cards stand in one chart, with the trained length', () => {
-  const losses = { up_to_64: 4, up_to_128: 3.5, up_to_256: 3.25 };
-  const measured = { trained_tokens: 128, loss_by_position: losses };
-  /** @param {string} kind @param {object} metrics */
-  const answer = (kind, metrics) => ({ trace: { card: { ...twin(kind), metrics } } });
-  const learned = { ...measured, loss_by_position: { up_to_64: 4.5, up_to_128: 4.25 } };
-  const answers = {
-    'card-positions-rotary': answer('rotary', measured),
-    'card-positions-learned': answer('learned', learned),
-    'card-positions-alibi': answer('alibi', {}),
-  };
-  const state = show('twins', { cards: CARDS, answers });
-  const figures = figuresOf(positions, sinusoidal(), state);
-  equal(figures.length, 5);
-  const { title, summary, grid, layout } = figures[4];
-  equal(title, 'Loss by position');
-  deepEqual(grid.rowLabels, ['Learned', 'Rotary']);
-  deepEqual(
-    [0, 1, 2].map((column) => grid.value(1, column)),
-    [4, 3.5, 3.25],
-  );
-  ok(Number.isNaN(grid.value(0, 2)));
-  match(summary, /Learned 4.25 up to 128; Rotary 3.5 up to 128, 3.25 up to 256/u);
-  equal(layout.shapes[0].x0, 128);
-});
-
-test('twins: the same axes in all', () => {
-  const problem = new Problem({ title: 'Too many tokens', limit: 64, actual: 65 });
-  const answers = {
-    'positions-sinusoidal': byDistance([0.6, 0.3, 0.1]),
-    'positions-rotary': byDistance([0.9, 0.1]),
-    'positions-alibi': { isWaiting: true },
-    'positions-learned': { problem },
-  };
-  const figures = figuresOf(positions, sinusoidal(), show('twins', { cards: CARDS, answers }));
-  const titles = figures.map(({ title }) => title);
-  deepEqual(titles, ['Sinusoidal', 'Learned', 'Rotary', 'ALiBi']);
-  const [sine, learned, rotary, alibi] = figures;
-  match(learned.notice, /65 tokens, .* reads at most 64/);
-  ok(alibi.notice);
-  deepEqual(sine.layout.xaxis.range, rotary.layout.xaxis.range);
-  deepEqual(rotary.layout.annotations, sine.layout.annotations);
-  near(rotary.grid.value(1, 0), 0.45);
-  ok(Number.isNaN(rotary.grid.value(0, 2)));
-  equal(rotary.grid.request.model, 'positions-rotary');
-  const log = show('twins', { cards: [twin('rotary')], positions_scale: 'log' });
-  log.answers = { 'positions-rotary': byDistance([1, 0.1, 0.01]) };
-  const { y } = figuresOf(positions, sinusoidal(), log)[0].data.at(-1);
-  near(y[1] - y[0], y[2] - y[1]);
 });
 
 test('a rotation that depends on the length is that of the text, not of the card', () => {

@@ -1,7 +1,7 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { byDistance, cosineSimilarity } from '../../../../static/js/views/positions/maps.js';
+import { cosineSimilarity } from '../../../../static/js/views/positions/maps.js';
 import { positions } from '../../../../static/js/views/positions/positions.js';
 import {
   figuresOf,
@@ -80,16 +80,4 @@ test('it is symmetric and 1 on the diagonal, and a row of zeros is like nothing'
   equal(data[15], 0);
   const byHand = cosineSimilarity({ rows: 2, columns: 2, data: Float64Array.of(1, 0, 3, 4) });
   ok(Math.abs(byHand.data[1] - 0.6) < 1e-12);
-});
-
-test('by distance: mean, least and greatest of all pairs so far apart', () => {
-  const cosines = {
-    rows: 3,
-    columns: 3,
-    data: Float64Array.of(1, 0.5, -0.2, 0.5, 1, 0.1, -0.2, 0.1, 1),
-  };
-  const { mean, least, most } = byDistance(cosines);
-  mean.forEach((value, distance) => ok(Math.abs(value - [1, 0.3, -0.2][distance]) < 1e-12));
-  deepEqual([...least], [1, 0.1, -0.2]);
-  deepEqual([...most], [1, 0.5, -0.2]);
 });
