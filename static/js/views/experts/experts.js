@@ -8,7 +8,6 @@ import { noticeOf } from '../../api/answers.js';
 import { hasTwoSides, sideOf, chooseStack, findStacks, tokensOf } from '../../trace/attention.js';
 import { layersWith, matrixFrom } from '../../trace/trace.js';
 import { choosing, queryOf } from '../../state/state.js';
-import { flowFigure } from './flow.js';
 import { routingFigure } from './router_map.js';
 import { chooseExpert, listStages, choicesAt, pathOverlap, pathInWords } from './routing.js';
 import { kindsFigure, expertFigure } from './specialities.js';
@@ -52,10 +51,7 @@ const TERMS = {
     'balance loss':
       'n_experts · Σ load · mean probability: 1 if both are uniform, n_experts if one expert takes all; training keeps it low (Fedus et al. 2021, section 2.2)',
   },
-  route: {
-    ...EXPERT,
-    ribbon: 'as wide as the weight of the tokens that go along it; the chosen token’s is blue',
-  },
+  route: EXPERT,
   specialities: {
     ...EXPERT,
     kind: 'the class of a token, by its spelling and the token before it',
@@ -67,13 +63,13 @@ const HELP = {
   routing:
     'In a mixture of experts, a router sends each token through a few of several small networks. Chosen experts are marked, each with the weight of its output.',
   route:
-    'In each layer a token goes through different experts, and their outputs are mixed by weight, so its path splits and joins.',
+    'In each layer a token goes through different experts, and their outputs are mixed by weight, so each token has a path of its own: every layer is a row for each of its choices.',
   specialities:
     'Experts specialise during training, without being assigned a subject: these are the tokens that the router sends to each more often than to the others.',
 };
 
 /** @type {Record<string, (trace: Trace, state: ViewState, scene: Scene) => Figure>} */
-const FIGURES = { routing: routingFigure, flow: flowFigure, ways: choicesFigure };
+const FIGURES = { routing: routingFigure, ways: choicesFigure };
 /** @type {typeof FIGURES} */
 const SPECIALITIES = { kinds: kindsFigure, taken: expertFigure };
 
@@ -117,7 +113,7 @@ export const experts = {
     if (stages.length === 0) return [{ id: 'dense', state: { stack } }];
     /** @param {string} name */
     const part = (name) => ({ id: name, state: { part: name, stack } });
-    if (state.experts_show === 'route') return ['flow', 'ways'].map(part);
+    if (state.experts_show === 'route') return [part('ways')];
     if (state.experts_show === 'specialities') return ['kinds', 'taken'].map(part);
     return [
       ...stages.filter(({ layer }) => layer === state.layer),

@@ -130,42 +130,6 @@ export function choicesAt({ choices, topK }, token) {
 }
 
 /**
- * Return the total weight of each expert over all tokens; those of a layer sum to the number of
- * tokens.
- * @param {Routing} routing
- * @returns {Float64Array} by expert
- */
-export function weightByExpert({ weights }) {
-  const taken = new Float64Array(weights.columns);
-  for (let at = 0; at < weights.data.length; at += 1)
-    taken[at % weights.columns] += weights.data[at];
-  return taken;
-}
-
-/**
- * Return the flow from each expert of one layer to each of another: Σ over tokens of weight · weight.
- * Since the weights of a token sum to 1, the inflow and outflow of an expert equal its total
- * weight.
- * @param {Routing} from
- * @param {Routing} to
- * @param {(token: number) => boolean} counts which tokens
- * @returns {Matrix} expert × expert
- */
-export function flowBetween(from, to, counts) {
-  const rows = from.weights.columns;
-  const columns = to.weights.columns;
-  const data = new Float64Array(rows * columns);
-  for (let token = 0; token < from.weights.rows; token += 1) {
-    if (!counts(token)) continue;
-    for (const first of choicesAt(from, token)) {
-      for (const second of choicesAt(to, token))
-        data[first.expert * columns + second.expert] += first.weight * second.weight;
-    }
-  }
-  return { rows, columns, data };
-}
-
-/**
  * Return the overlap of each token's path with that of one token: the mean over layers of Σ
  * min(weight, weight).
  * @param {Stage[]} stages

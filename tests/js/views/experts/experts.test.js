@@ -2,13 +2,10 @@ import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { experts } from '../../../../static/js/views/experts/experts.js';
-import { buildNetwork } from '../../../../static/js/views/experts/flow.js';
 import {
-  flowBetween,
   pathOverlap,
   readRouting,
   listStages,
-  weightByExpert,
 } from '../../../../static/js/views/experts/routing.js';
 import {
   figuresOf,
@@ -21,7 +18,7 @@ import {
   tensor,
   TOKENS,
 } from '../../sample.js';
-import { CARD, CHOSEN, routedTrace, WEIGHTS } from './sample.js';
+import { CARD, CHOSEN, routedTrace } from './sample.js';
 
 const COUNT = TOKENS.length;
 const ANSWERS = { card: { trace: { card: CARD } } };
@@ -122,51 +119,21 @@ test('pointing at an expert tints the sentence by what it takes of every token',
   }
 });
 
-test('the route has a node for each expert of each layer, and the chosen token’s ribbons are blue', () => {
-  const [{ layout, grid }] = route(routedTrace(), { query: 2 });
-  const drawn = (type) => layout.shapes.filter((shape) => shape.type === type);
-  equal(drawn('rect').length, 2 + 4 + 4);
-  const ribbons = drawn('path');
-  const isBlue = ribbons.map(({ fillcolor }) => fillcolor === FRAME.palette.query);
-  const blue = ribbons.filter((_, at) => isBlue[at]).flatMap(({ path }) => path.match(/M/g));
-  equal(blue.length, 6);
-  equal(isBlue.indexOf(true), isBlue.lastIndexOf(false) + 1, 'in front of the others');
-  deepEqual([grid.rows, grid.columns], [4, 2]);
-  equal(grid.format(grid.value(0, 0)), '53.0 %');
-  match(plain(grid.describe(2, 0)), /^Expert 2 of layer 0 takes 22.0 % .* “saw” with 0.90;/);
-  match(plain(grid.rest.readout), /^“saw” goes through experts 2 \(.90\) and 3 \(.10\)/);
-  const patch = { experts_show: 'specialities', layer: 1, experts_expert: 3 };
-  deepEqual(grid.choose(3, 1), patch);
-});
-
-test('the cursor finds an expert where its node stands, and nothing between', () => {
-  const { geometry } = route(routedTrace(), { query: 2 })[0].grid;
-  for (let at = 0; at < 8; at += 1) {
-    const [row, column] = [Math.floor(at / 2), at % 2];
-    const { x0, x1, y0, y1 } = geometry.box(row, column);
-    deepEqual(geometry.at((x0 + x1) / 2, (y0 + y1) / 2), { row, column });
-  }
-  const { x0, x1, y0 } = geometry.box(0, 0);
-  equal(geometry.at((x1 + geometry.box(0, 1).x0) / 2, y0 + 0.01), null);
-  ok(x0 > 0 && geometry.at(0.005, y0 + 0.01) === null, 'the tokens are no expert');
-  equal(route(sampleTrace())[0].grid.geometry.box(3, 0), null, 'nobody goes to expert 3');
-});
-
 test('token by token every choice stands with its expert and weight, and can be walked', () => {
-  const [, { data, grid }] = route(routedTrace(), { query: 2, layer: 1 });
+  const [{ data, grid }] = route(routedTrace(), { query: 2, layer: 1 });
   const [map, numbers] = data;
   deepEqual([map.z.length, ...map.z.map((row) => row.length)], [4, 5, 5, 5, 5]);
   const first = CHOSEN[0].map(([expert]) => String(expert));
   deepEqual(numbers.text.slice(0, 5), first);
   deepEqual([grid.value(2, 4), Number(grid.chosenWeight(2, 4).toFixed(2))], [1, 0.65]);
   for (const [width, axis] of Object.entries({ 700: 'yaxis', 358: 'xaxis' })) {
-    const [, { layout }] = route(routedTrace(), { width: Number(width) });
+    const [{ layout }] = route(routedTrace(), { width: Number(width) });
     deepEqual(layout[axis].ticktext, grid.rowLabels, 'layer and choice, uncut');
   }
   deepEqual(grid.start, { row: 2, column: 2 });
   match(plain(grid.describe(3, 4)), /^“it” at 4 goes .* layer 1; choice 2 is expert 3$/);
   deepEqual(grid.choose(3, 4), { query: 4, layer: 1 });
-  const [, { grid: down }] = route(routedTrace(), { width: 358 });
+  const [{ grid: down }] = route(routedTrace(), { width: 358 });
   deepEqual([down.rows, down.columns, down.value(4, 2)], [5, 4, 1]);
 });
 
@@ -208,41 +175,6 @@ test('specialities: the full card is asked for, and waited for', () => {
     equal(notice, 'Reading…');
 });
 
-const sum = (links) => links.reduce((total, { value }) => total + value, 0);
-
-for (const emphasis of [1, 3]) {
-  test(`inflow, value and outflow of a node agree, with the chosen token counted ${emphasis} times`, () => {
-    const { nodes, links } = buildNetwork(listStages(routedTrace()), 2, 5, emphasis);
-    deepEqual(
-      nodes.filter(({ column }) => column === 0).map(({ value }) => value),
-      [emphasis, 4],
-    );
-    nodes.forEach(({ column, value }, index) => {
-      if (column > 0) near(sum(links.filter(({ target }) => target === index)), value);
-      if (column < 2) near(sum(links.filter(({ source }) => source === index)), value);
-    });
-  });
-}
-
-test('the chosen token’s own links lead along its experts, weight by weight', () => {
-  const { nodes, links } = buildNetwork(listStages(routedTrace()), 2, 5);
-  const own = links
-    .filter(({ isChosen }) => isChosen)
-    .map(({ source, target, value }) => [
-      nodes[source].expert,
-      nodes[target].expert,
-      Number(value.toFixed(4)),
-    ]);
-  deepEqual(own, [
-    [null, 2, 0.9],
-    [null, 3, 0.1],
-    [2, 1, 0.855],
-    [2, 0, 0.045],
-    [3, 1, 0.095],
-    [3, 0, 0.005],
-  ]);
-});
-
 test('the balance loss is n times the sum of load and mean probability, by hand', () => {
   const { balanceLoss, load, entropies, mostEntropy, meanEntropy } = readRouting(
     sampleTrace().tensors,
@@ -253,24 +185,6 @@ test('the balance loss is n times the sum of load and mean probability, by hand'
   near(mostEntropy, 2);
   for (const entropy of entropies)
     ok(Math.abs(entropy - meanEntropy) < 1e-12 && entropy > 1 && entropy < mostEntropy);
-});
-
-test('the flow between layers is weight times weight and conserves each expert’s total', () => {
-  const [{ routing: from }, { routing: to }] = listStages(routedTrace());
-  const { data, columns } = flowBetween(from, to, () => true);
-  const share = (layer, token, expert) => {
-    const rank = CHOSEN[layer][token].indexOf(expert);
-    return rank < 0 ? 0 : [WEIGHTS[layer][token], 1 - WEIGHTS[layer][token]][rank];
-  };
-  const total = (numbers) => numbers.reduce((sum, number) => sum + number, 0);
-  near(data[1], total(CHOSEN[0].map((_, token) => share(0, token, 0) * share(1, token, 1))));
-  const experts = [0, 1, 2, 3];
-  for (const expert of experts) {
-    const row = data.slice(expert * columns, (expert + 1) * columns);
-    near(total(row), weightByExpert(from)[expert]);
-    const column = experts.map((other) => data[other * columns + expert]);
-    near(total(column), weightByExpert(to)[expert]);
-  }
 });
 
 test('the path of a token overlaps fully with itself, and with another by the smaller weights', () => {
