@@ -97,8 +97,6 @@ const ENTRIES = [
       long_region: ofText(counts()),
       long_cell: ofText(counts()),
       long_pool: choice(['mean', 'max']),
-      long_show: choice(['map', 'blocks']),
-      long_block: ofText(count()),
     },
     overview: 'maps',
   },

@@ -51,7 +51,7 @@ const COMPARED = ['tiny', 'translator', 'filler', 'gpt2'];
 /** Settings that go together, beside each setting of a field by itself. */
 const together = (other) => ({
   attention: [{ attention_which: 'layer' }, { attention_which: 'head', range: 'head' }],
-  long: [{ long_cell: [3, 1] }, { long_show: 'blocks', long_block: 1 }],
+  long: [{ long_cell: [3, 1] }],
   positions: [{ positions_show: 'rotation', positions_shift: 2, positions_pairs: [0, 1] }],
   experts: [{ experts_show: 'routing', experts_expert: 1 }],
   stream: [{ stream_show: 'layer_norm', stream_layer: 1 }],

@@ -5,8 +5,6 @@
  */
 
 import { noticeOf, MOST_NUMBERS, overviewAsk } from '../../api/answers.js';
-import { grouped } from '../../words/numbers.js';
-import { blockFor, blocksAsk, blocksFigure } from './blocks.js';
 import { mapFigure, statisticsOf } from './map.js';
 import {
   attentionOf,
@@ -20,7 +18,6 @@ import {
   regionAfter,
   regionIn,
   sizeOf,
-  textsOf,
   tiledRegion,
   wholeShown,
   writeRegion,
@@ -53,41 +50,19 @@ export const long = {
     const overview = trace.resolution ? {} : { overview: overviewAsk(trace.card) };
     const whole = overviewOf(trace, state);
     if (!whole) return overview;
-    if (state.long_show === 'blocks')
-      return {
-        ...overview,
-        blocks: blocksAsk(attentionOf(trace, state), queryOf(trace, state), state.head),
-      };
     const tile = tileOf(whole, state);
     return { ...overview, ...(tile && { tile: { tile } }), rows: rowsAsk(trace, state) };
   },
   places: (trace) => (placesIn(trace).length > 1 ? placesIn(trace) : []),
   place: (trace, state) => placeIn(trace, state).id,
 
-  controls(trace, state) {
-    const show = choice('long_show', 'Show', state.long_show, [
-      { id: 'map', title: 'Map', help: 'The weights of the head' },
-      {
-        id: 'blocks',
-        title: 'Block by block',
-        help: 'How a row is computed without ever holding the whole matrix',
-      },
-    ]);
-    return [show, ...(state.long_show === 'blocks' ? blockControls : mapControls)(trace, state)];
-  },
+  controls: mapControls,
 
   figure(trace, state) {
     const title = `Overview: layer ${state.layer}, head ${state.head}`;
     const overview = overviewOf(trace, state);
     if (!overview) return waiting(title, state, 'overview');
     const attention = attentionOf(overview, state);
-    if (state.long_show === 'blocks') {
-      const tensors = state.answers?.blocks?.trace?.tensors;
-      if (!tensors) return waiting(title, state, 'blocks');
-      const query = queryOf(trace, state);
-      const texts = textsOf(trace, state);
-      return blocksFigure({ title, attention, query, texts, trace, state }, tensors);
-    }
     const whole = wholeShown(overview, state);
     if (!whole) return { title, notice: `The trace has no map of ${attention}.` };
     const region = tiledRegion(overview, state);
@@ -141,19 +116,6 @@ function rowsAsk(trace, state) {
 }
 
 /**
- * Return the row that is computed block by block: the chosen token's, the marked cell's, or the
- * last one.
- * @param {Trace} trace
- * @param {ViewState} state
- */
-function queryOf(trace, state) {
-  const { rows } = placeIn(trace, state);
-  const chosen = rows === 'source' && trace.target_tokens ? state.source : state.query;
-  const last = textsOf(trace, state).rows.length - 1;
-  return Math.min(last, chosen ?? state.long_cell?.[0] ?? last);
-}
-
-/**
  * @param {Trace} overview
  * @param {ViewState} state
  * @returns {Record<string, string|number>|null} the query of a tile; null: the whole map has it
@@ -170,20 +132,6 @@ function tileOf(overview, state) {
       resolution: BINS,
     }
   );
-}
-
-/** @param {Trace} trace @param {ViewState} state @returns {Control[]} */
-function blockControls(trace, state) {
-  const size = blockFor(textsOf(trace, state));
-  const sizes = [size / 2, size, size * 2, size * 4].filter(Number.isInteger);
-  return [
-    choice(
-      'long_block',
-      'Keys of a block',
-      state.long_block ?? size,
-      sizes.map((id) => ({ id, title: grouped(id) })),
-    ),
-  ];
 }
 
 /** @param {Trace} trace @param {ViewState} state @returns {Control[]} */

@@ -204,7 +204,7 @@ function withoutFuture(shown, attention) {
  */
 export function listSmallMaps(trace, state) {
   const overview = overviewOf(trace, state);
-  if (!overview || state.long_show === 'blocks') return null;
+  if (!overview) return null;
   const { stack, ending, title } = placeIn(overview, state);
   const pool = state.long_pool ?? 'mean';
   const site = `${ending}.${pool}_map`;
