@@ -16,7 +16,7 @@ const ROUNDS = 3;
 /** States of a view to open, after the one that it opens with. */
 const MORE = {
   compare: ({ text }) => [{ compare_with: 'text', compare_text: `${text} too` }],
-  stream: () => [{ stream_show: 'norms' }, { stream_show: 'writes' }],
+  stream: () => [{ stream_show: 'norms' }],
 };
 
 /** The sentences of a view in one state. */

@@ -126,10 +126,7 @@ const ENTRIES = [
     load: async () => (await import('./stream/stream.js')).stream,
     title: 'Stream',
     of: 'stream',
-    fields: {
-      stream_show: choice(['lens', 'norms', 'writes', 'layer_norm']),
-      stream_layer: count(),
-    },
+    fields: { stream_show: choice(['lens', 'norms']), stream_layer: count() },
   },
   {
     id: 'next_token',

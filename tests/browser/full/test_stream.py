@@ -1,4 +1,4 @@
-"""The residual stream: the logit lens, norms, what is written, what the layer norms see."""
+"""The residual stream: the logit lens."""
 
 import numpy as np
 import pytest

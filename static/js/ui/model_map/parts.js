@@ -348,7 +348,7 @@ export function openPart({ kind, stack, layer, index, place }, view) {
     layer: { layer },
     expert: { layer, where: stack },
     stream: { stream_layer: layer, where: stack },
-    network: { stream_layer: layer, where: stack, stream_show: 'writes' },
+    network: { stream_layer: layer, where: stack, stream_show: 'norms' },
     embedding: { where: stack },
   };
   return { view, ...at[kind] };

@@ -23,12 +23,6 @@ const TITLES = {
   cross_attention: 'cross-attention',
   feed_forward: 'feed-forward',
 };
-/** @type {Record<string, string>} */
-const NORMS = {
-  self_attention: 'attention_norm',
-  cross_attention: 'cross_attention_norm',
-  feed_forward: 'feed_forward_norm',
-};
 
 /**
  * Return the norm of the stream after the embedding and after every part of every layer.
@@ -53,52 +47,19 @@ export function streamDepth(arrays, stack, card) {
 }
 
 /**
- * Return the writes of every part of every layer.
+ * Return the norm of the vector that every part of every layer adds.
  * @param {StreamArrays} arrays
  * @param {'encoder'|'decoder'} stack
- * @param {Card|undefined} card
- * @param {'written_norm'|'cosine'} quantity
+ * @param {Card} [card]
  * @returns {Depth}
  */
-export function writtenDepth(arrays, stack, card, quantity) {
+export function writtenDepth(arrays, stack, card) {
   return depthOf(
     eachWrite(arrays, stack, card).map(({ step, part, layer }) => ({
       step,
-      row: rowAt(arrays[`${stack}.${quantity}.${part}`], layer),
+      row: rowAt(arrays[`${stack}.written_norm.${part}`], layer),
     })),
   );
-}
-
-/**
- * Return the inputs of every layer norm, and of the final norm if there is one.
- * @param {StreamArrays} arrays
- * @param {'encoder'|'decoder'} stack
- * @param {Card|undefined} card
- * @param {'mean'|'deviation'|'root_mean_square'} quantity
- * @returns {Depth}
- */
-export function normDepth(arrays, stack, card, quantity) {
-  const side = card?.norm_place === 'post' ? 'after' : 'before';
-  const rows = eachWrite(arrays, stack, card)
-    .filter(({ part }) => arrays[`${stack}.${quantity}.${NORMS[part]}`])
-    .map(({ step, part, layer }) => ({
-      step: { title: step.title, name: `the norm ${side} ${step.name}` },
-      row: rowAt(arrays[`${stack}.${quantity}.${NORMS[part]}`], layer),
-    }));
-  const last = arrays[`${stack}.${quantity}.norm`];
-  return depthOf(
-    last
-      ? [...rows, { step: { title: 'last norm', name: 'the last norm' }, row: rowAt(last, 0) }]
-      : rows,
-  );
-}
-
-/**
- * Return true if the norm divides by the standard deviation, not by the root mean square.
- * @param {StreamArrays} arrays
- */
-export function isCentred(arrays) {
-  return Object.keys(arrays).some((name) => name.includes('.deviation.'));
 }
 
 /** @param {StreamArrays} arrays @param {string} stack */

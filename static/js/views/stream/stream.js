@@ -1,13 +1,12 @@
 /**
- * Stream: the norm of the residual stream, the writes of each part, the inputs of the layer norms,
- * and the logit lens.
+ * Stream: the logit lens, and the norms of the residual stream and of what each part adds to it.
  */
 
 import { modelName } from '../../api/calls.js';
 import { noticeOf } from '../../api/answers.js';
 import { isFilling, sideOf, chooseStack, findStacks, tokensOf } from '../../trace/attention.js';
 import { capitalised } from '../../words/lists.js';
-import { amount, signed } from '../../words/numbers.js';
+import { amount } from '../../words/numbers.js';
 import { named } from '../../words/tokens.js';
 import { columnOf, extent, valueIn } from '../../trace/trace.js';
 import { isTurned, band, linear, tokenBand } from '../../plot/scales.js';
@@ -15,7 +14,7 @@ import { chart } from '../../plot/chart.js';
 import { cell } from '../../plot/marks/mark.js';
 import { line } from '../../plot/marks/line.js';
 import { choosing, queryOf } from '../../state/state.js';
-import { isCentred, normDepth, rowMeans, streamDepth, writtenDepth } from './depth.js';
+import { rowMeans, streamDepth, writtenDepth } from './depth.js';
 import { lensAsks, lensFigure, lensPanels } from './lens.js';
 import { choice } from '../../ui/controls.js';
 
@@ -42,9 +41,7 @@ const MOST_SIDE_BY_SIDE = 48;
 
 const OPTIONS = [
   { id: LENS, title: 'Logit lens', help: 'The prediction of each layer' },
-  { id: 'norms', title: 'Norms', help: 'The norm of the stream' },
-  { id: 'writes', title: 'Writes', help: 'The vectors that each part adds to the stream' },
-  { id: 'layer_norm', title: 'Layer norms', help: 'The inputs of the layer norms' },
+  { id: 'norms', title: 'Norms', help: 'The norms of the stream and of what each part adds' },
 ];
 
 /** @type {ViewCode} */
@@ -64,7 +61,7 @@ export const stream = {
 
   /** Return the wording that depends on the part and on the model. */
   wording(trace, state) {
-    if (!isLens(state)) return WORDING[state.stream_show](trace);
+    if (!isLens(state)) return normsWording(trace);
     const terms =
       trace.card?.norm_place === 'post' ? { ...STREAM, ...LENS_WITHOUT_NORM } : stream.terms;
     if (!isFilling(trace)) return { terms };
@@ -90,45 +87,15 @@ function partOf(state) {
 }
 
 const NORM = { norm: 'the length of a vector: the root of the sum of its squares' };
-/** @type {Record<string, (trace: Trace) => {help: string, terms: Record<string, string>}>} */
-const WORDING = {
-  norms: ({ card }) => ({
+
+/** @param {Trace} trace */
+function normsWording({ card }) {
+  return {
     help:
       card?.norm_place === 'post'
         ? 'Every part of every layer adds its vector to the stream, and the norm after it rescales the sum.'
         : 'Every part of every layer adds its vector to the stream. No norm rescales it, so it mostly grows with depth.',
     terms: { ...STREAM, ...NORM },
-  }),
-  writes: () => ({
-    help: 'Attention and the feed-forward network (or the experts) each add a vector to the stream: its norm, and its cosine with the stream.',
-    terms: {
-      ...STREAM,
-      cosine:
-        '1 if two vectors point the same way, 0 at right angles, −1 if they point opposite ways',
-    },
-  }),
-  layer_norm: layerNormWording,
-};
-
-/** @param {Trace} trace */
-function layerNormWording({ card }) {
-  const name = card?.norm === 'rms_norm' ? 'RMSNorm' : 'LayerNorm';
-  const wheres = /** @type {Record<string, string>} */ ({
-    post: `${name} follows every part: its input is the stream plus the part’s output.`,
-    output: `${name} precedes the prediction: its input is the stream. Those of the parts are given what a part computes, which is not shown.`,
-  });
-  const where =
-    wheres[card?.norm_place ?? ''] ??
-    `${name} precedes every part and the prediction: its input is the stream.`;
-  return {
-    help: `${where} It rescales the token’s numbers.`,
-    terms: {
-      ...STREAM,
-      norm:
-        card?.norm === 'rms_norm'
-          ? 'divides a token’s d_model numbers by their root mean square'
-          : 'subtracts the mean of a token’s d_model numbers and divides by their standard deviation',
-    },
   };
 }
 
@@ -140,9 +107,7 @@ const REQUEST = { capture: [], analyses: ['residual_stream'] };
  * @property {string} unit on an axis and a colour bar
  * @property {string} [help]
  * @property {(arrays: StreamArrays, stack: 'encoder'|'decoder', card?: Card) => Depth} read
- * @property {(step: Step, value: string, token: string, number: number) => string} say
- * @property {boolean} [isSigned]
- * @property {number} [reach] the end of the colour scale on both sides; absent: the greatest value
+ * @property {(step: Step, value: string, token: string) => string} say
  */
 
 /** @param {string} name */
@@ -162,52 +127,10 @@ const QUANTITIES = {
     title: 'Norm of the vector that each part adds',
     unit: 'norm of the added vector',
     help: 'The norm of the vector that each part adds to the stream.',
-    read: (arrays, stack, card) => writtenDepth(arrays, stack, card, 'written_norm'),
+    read: writtenDepth,
     say: ({ name }, value, token) =>
       `At ${token}, ${name} add${isMany(name) ? '' : 's'} a vector of norm ${value}`,
   },
-  cosine: {
-    title: 'Along or against the stream',
-    unit: 'cosine with the stream',
-    help: 'The cosine between the vector that a part adds and the stream it is added to: above 0 it lengthens the stream, below 0 it cancels part of it.',
-    read: (arrays, stack, card) => writtenDepth(arrays, stack, card, 'cosine'),
-    say: ({ name }, value, token, number) =>
-      `At ${token}, ${name} write${isMany(name) ? '' : 's'} ${number < 0 ? 'against' : 'along'} the stream: cosine ${value}`,
-    isSigned: true,
-    reach: 1,
-  },
-  mean: {
-    title: 'Mean of the input of each norm',
-    unit: 'mean over d_model',
-    help: 'LayerNorm subtracts this mean from each of the token’s d_model numbers.',
-    read: (arrays, stack, card) => normDepth(arrays, stack, card, 'mean'),
-    say: ({ name }, value, token) => `The input of ${name} has mean ${value} at ${token}`,
-    isSigned: true,
-  },
-  deviation: {
-    title: 'Standard deviation of the input of each norm',
-    unit: 'standard deviation over d_model',
-    help: 'LayerNorm divides by this standard deviation, so the inputs of all parts have the same scale, however long the stream has become.',
-    read: (arrays, stack, card) => normDepth(arrays, stack, card, 'deviation'),
-    say: ({ name }, value, token) =>
-      `The input of ${name} has standard deviation ${value} at ${token}`,
-  },
-  root_mean_square: {
-    title: 'Root mean square of the input of each norm',
-    unit: 'root mean square over d_model',
-    help: 'RMSNorm divides by it and keeps the mean.',
-    read: (arrays, stack, card) => normDepth(arrays, stack, card, 'root_mean_square'),
-    say: ({ name }, value, token) =>
-      `The input of ${name} has root mean square ${value} at ${token}`,
-  },
-};
-
-/** The quantities of each heading. */
-/** @type {Record<string, (arrays: StreamArrays) => string[]>} */
-const SEEN = {
-  norms: () => ['residual_norm'],
-  writes: () => ['written_norm', 'cosine'],
-  layer_norm: (arrays) => (isCentred(arrays) ? ['mean', 'deviation'] : ['root_mean_square']),
 };
 
 /**
@@ -226,9 +149,8 @@ function hasStream(card) {
 
 /** The maps come first, then the lines. @param {Trace} _ @param {ViewState} state */
 function depthPanels(_, state) {
-  const arrays = streamIn(state);
-  if (!arrays) return [{ id: 'waiting', state: {} }];
-  const seen = SEEN[state.stream_show](arrays);
+  if (!streamIn(state)) return [{ id: 'waiting', state: {} }];
+  const seen = Object.keys(QUANTITIES);
   return [
     ...seen.map((quantity) => ({ id: quantity, state: { quantity, drawn: 'map' } })),
     ...seen.map((quantity) => ({ id: `${quantity}-line`, state: { quantity, drawn: 'line' } })),
@@ -270,40 +192,24 @@ function subjectOf(trace, state, arrays) {
     side,
     tokens,
     depth,
-    scale: scaleFor(quantity, depth.matrix),
+    most: extent(depth.matrix) || 1,
     query: queryOf(state, trace, side),
   };
 }
 
-/**
- * Return a scale from 0 to the maximum, or symmetric about 0.
- * @param {Pick<Quantity, 'isSigned'|'reach'>} quantity
- * @param {Pick<Matrix, 'data'>} matrix
- */
-function scaleFor({ isSigned = false, reach }, { data }) {
-  const most = reach ?? (extent({ data }) || 1);
-  const digits = most >= 100 ? 0 : most >= 10 ? 1 : 2;
-  const short = reach === 1 ? shortCosine : (/** @type {number} */ value) => signed(value, digits);
-  return { least: isSigned ? -most : 0, most, isSigned, short };
-}
-
-/** `.42`, `−.05` @param {number} value */
-function shortCosine(value) {
-  return signed(value, 2).replace(/0\./, '.');
-}
-
-/** @param {ReturnType<typeof subjectOf>} subject @param {number} value */
-function written({ quantity: { reach } }, value) {
-  return reach === 1 ? signed(value) : amount(value, 4);
+/** @param {number} value */
+function written(value) {
+  return amount(value, 4);
 }
 
 /** @param {Trace} trace @param {ViewState} state @param {ReturnType<typeof subjectOf>} subject */
 function mapFigure(trace, state, subject) {
-  const { quantity, side, tokens, depth, scale, query } = subject;
+  const { quantity, side, tokens, depth, most, query } = subject;
+  const digits = most >= 100 ? 0 : most >= 10 ? 1 : 2;
   const { steps, matrix } = depth;
   /** @param {{row: number, column: number, value: number}} cell */
   const say = ({ row, column, value }) =>
-    quantity.say(steps[row], written(subject, value), named(tokens, column), value);
+    quantity.say(steps[row], written(value), named(tokens, column));
   const last = steps.length - 1;
   return {
     title: quantity.title,
@@ -320,14 +226,9 @@ function mapFigure(trace, state, subject) {
         isSwapped: isTurned(state),
         marks: [
           cell(matrix, {
-            ramp: {
-              title: quantity.unit,
-              domain: [scale.least, scale.most],
-              isDiverging: scale.isSigned,
-              write: amount,
-            },
-            text: ({ value }) => scale.short(value),
-            format: (value) => written(subject, value),
+            ramp: { title: quantity.unit, domain: [0, most], write: amount },
+            text: ({ value }) => value.toFixed(digits),
+            format: written,
             name: ({ row, column }) => `${steps[row].title}, ${named(tokens, column)}`,
             say,
           }),
@@ -349,7 +250,7 @@ function mapFigure(trace, state, subject) {
 
 /** @param {ViewState} state @param {ReturnType<typeof subjectOf>} subject */
 function lineFigure({ palette, ...state }, subject) {
-  const { quantity, side, tokens, depth, query, scale } = subject;
+  const { quantity, side, tokens, depth, query, most } = subject;
   const { steps, matrix } = depth;
   const here = named(tokens, query);
   const lines = [
@@ -368,18 +269,17 @@ function lineFigure({ palette, ...state }, subject) {
     ...chart(
       {
         x: stepBand(steps, { isSlanted: true }),
-        y: linear(quantity.unit, { domain: [scale.least, scale.most], pad: 0.05, hasZero: true }),
+        y: linear(quantity.unit, { domain: [0, most], pad: 0.05, hasZero: true }),
         marks: [
           line(lines, {
             names: 'above',
-            format: (value) => written(subject, value),
+            format: written,
             name: ({ row, column }) => `${steps[column].title}, ${row === 0 ? here : 'mean'}`,
             say: ({ row, column, value }) =>
               quantity.say(
                 steps[column],
-                written(subject, value),
+                written(value),
                 row === 0 ? here : 'the mean over all tokens',
-                value,
               ),
             tokens: () => ({ query }),
           }),

@@ -1,7 +1,7 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { normDepth, streamDepth, writtenDepth } from '../../../../static/js/views/stream/depth.js';
+import { streamDepth, writtenDepth } from '../../../../static/js/views/stream/depth.js';
 import { stream } from '../../../../static/js/views/stream/stream.js';
 import {
   figuresOf,
@@ -16,7 +16,7 @@ import {
 import { answersOf, lensAnalysis, streamAnalysis } from './sample.js';
 
 const COUNT = TOKENS.length;
-const SHOWS = ['lens', 'norms', 'writes', 'layer_norm'];
+const SHOWS = ['lens', 'norms'];
 
 const stateOf = (trace, show, state = {}) => {
   const count = (trace.target_tokens ?? trace.tokens).length;
@@ -115,7 +115,7 @@ test('the lens of an encoder–decoder is that of the decoder, and there is no s
 });
 
 test('the map and the line tell the same numbers, and the line adds the mean', () => {
-  const [map, line] = shown(sampleTrace(), 'norms', { query: 2 });
+  const [map, , line] = shown(sampleTrace(), 'norms', { query: 2 });
   equal(map.grid.value(3, 2), 32);
   deepEqual(line.data[0].y, [2, 12, 22, 32, 42]);
   deepEqual(line.data[1].y, [2, 12, 22, 32, 42], 'the mean of 0 to 4 is 2');
@@ -124,34 +124,6 @@ test('the map and the line tell the same numbers, and the line adds the mean', (
   const { x0, x1, y0, y1 } = box(0, 3);
   ok(x0 < 3 && x1 > 3 && y0 < 32 && y1 > 32);
   equal(at(-1, 0), null);
-});
-
-test('cosines are on a scale that is the same on both sides of 0', () => {
-  const [norms, cosines] = shown(sampleTrace(), 'writes');
-  deepEqual([cosines.data[0].zmin, cosines.data[0].zmax], [-1, 1]);
-  equal(norms.data[0].zmin, 0);
-  deepEqual([cosines.grid.value(0, 1), cosines.grid.value(1, 1)], [-0.5, 0.25]);
-});
-
-test('layer norms show mean and deviation, an RMSNorm its root mean square', () => {
-  const trace = sampleTrace();
-  const titles = (options) =>
-    figuresOf(stream, trace, {
-      stream_show: 'layer_norm',
-      answers: answersOf(trace, { stream: streamAnalysis(COUNT, options) }),
-    }).map(({ title }) => title.replace(/ of the input .*/, ''));
-  deepEqual(titles({}), ['Mean', 'Standard deviation', 'Mean', 'Standard deviation']);
-  deepEqual(titles({ isRms: true }), ['Root mean square', 'Root mean square']);
-});
-
-test('norms of which nothing is known are left out, and the last one stays', () => {
-  const found = streamAnalysis(3, { isRms: true });
-  const last = Object.keys(found).find((name) => /root_mean_square\.norm$/.test(name));
-  const kept = Object.entries(found).filter(
-    ([name]) => name === last || !name.includes('root_mean_square'),
-  );
-  const depth = normDepth(Object.fromEntries(kept), 'decoder', undefined, 'root_mean_square');
-  deepEqual(titles(depth), ['last norm']);
 });
 
 const titles = ({ steps }) => steps.map(({ title }) => title);
@@ -172,13 +144,7 @@ test('the stream is followed from the embedding through every part of every laye
 
 test('written vectors come part by part', () => {
   const found = streamAnalysis(2);
-  deepEqual(rows(writtenDepth(found, 'decoder', {}, 'cosine')), [
-    [-0.5, -0.5],
-    [0.25, 0.25],
-    [-1, -1],
-    [0.5, 0.5],
-  ]);
-  const written = rows(writtenDepth(found, 'decoder', {}, 'written_norm')).map(([first]) => first);
+  const written = rows(writtenDepth(found, 'decoder', {})).map(([first]) => first);
   deepEqual(
     written.map((value) => Math.round(value * 100)),
     [0, 10, 20, 30],
