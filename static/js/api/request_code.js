@@ -1,6 +1,6 @@
 /**
- * The API call behind a drawing, as a command for a shell and as a Python script that computes the
- * drawn numbers from the answer.
+ * The API call behind a drawing, as a command for a shell and as a Python script that prints the
+ * answer.
  */
 
 import { quotedLine } from '../words/text.js';
@@ -11,7 +11,6 @@ import { withoutNulls } from '../trace/trace.js';
  * @import { Grid } from '../plot/grid.js'
  * @import { Ask, Edit, Trace } from '../trace/trace.js'
  * @import { Card } from '../trace/card.js'
- * @import { Unit } from '../trace/words.js'
  */
 
 /**
@@ -190,287 +189,84 @@ export function curlOf(origin, { path, body }) {
 /**
  * @param {string} origin
  * @param {Call[]} calls
- * @param {Made} [made]
- * @returns {string} a line for each, and one that says what the page does with what they answer
+ * @param {string} [made] what the page does with the answers, in plain words that do no harm in a shell
+ * @returns {string} a line for each, and one that says what is made of them
  */
 export function commandsOf(origin, calls, made) {
-  return [...calls.map((call) => curlOf(origin, call)), ...(made ? [`# ${made.said}`] : [])].join(
-    '\n',
-  );
+  return [...calls.map((call) => curlOf(origin, call)), ...(made ? [`# ${made}`] : [])].join('\n');
 }
-
-const WIDTH = 88;
-const CONSTANTS = new Map([
-  [true, 'True'],
-  [false, 'False'],
-  [null, 'None'],
-]);
 
 /**
  * @param {string} origin `http://127.0.0.1:8000`
  * @param {Call[]} calls the second is of a change, or of the pass that the first is compared with
- * @param {{quantity: string, made?: Made}} grid what the drawing shows
+ * @param {{quantity: string, made?: string}} grid what the drawing shows
  * @returns {string} whatever a text holds stays within its quotes
  */
 export function pythonOf(origin, calls, { quantity, made }) {
-  const second = calls[0].changed ? 'changed' : 'before';
-  const steps = made?.steps ?? (made?.map && mapSteps(made.map));
-  const lead = steps ? '' : 'The answer behind: ';
-  const answers = ['trace', second].slice(0, calls.length);
-  const reading = steps ? [...steps, 'show(shown)'] : [...READING, ...answers.map(readingOf)];
+  const names = ['trace', calls[0].changed ? 'changed' : 'before'];
+  const isStreamed = STREAMED.includes(calls[0].path);
   return [
-    `# ${lead}${quantity.replace(/\s+/g, ' ')}`,
-    ...(made ? [`# ${made.said}`] : []),
-    'import json',
-    'import urllib.request',
-    '',
-    ...(STREAMED.includes(calls[0].path)
-      ? [...asking(origin, calls[0]), ...READING_EVENTS]
-      : [
-          ...answers.flatMap((answer, at) => [
-            ...asking(origin, calls[at]),
-            `    ${answer} = json.load(reply)`,
-            '',
-          ]),
-          ...SHOW,
-          ...reading,
-        ]),
+    `# The answer behind: ${quantity.replace(/\s+/g, ' ')}`,
+    ...(made ? [`# ${made}`] : []),
+    askingFor(isStreamed ? 'text/event-stream' : 'application/json'),
+    isStreamed ? READING_EVENTS : READING,
+    ...calls.flatMap((call, at) => [
+      `${names[at]} = read(ask(${argumentsOf(origin, call)}))`,
+      ...(isStreamed ? [] : [`show(${names[at]})`]),
+    ]),
     '',
   ].join('\n');
 }
 
-/** @param {string} origin @param {Call} call */
-function asking(origin, { path, body }) {
-  const url = literal(origin + path);
-  return [
-    ...(body
-      ? [
-          `body = ${literal(body)}`,
-          'request = urllib.request.Request(',
-          `    ${url},`,
-          '    json.dumps(body).encode(),',
-          `    {"Content-Type": "application/json"${STREAMED.includes(path) ? '' : ', "Accept": "application/json"'}},`,
-          ')',
-        ]
-      : [`request = ${url}`]),
-    'with urllib.request.urlopen(request) as reply:',
-  ];
-}
+/** @param {string} type of the answer */
+const askingFor = (type) => `import json
+import urllib.request
+
+def ask(url, body=None):
+    headers = {"Content-Type": "application/json", "Accept": "${type}"}
+    data = body and body.encode()
+    return urllib.request.urlopen(urllib.request.Request(url, data, headers))
+`;
 
 /** Server-Sent Events: the data of each is one line of JSON, whose lists are many numbers. */
-const READING_EVENTS = [
-  '    for line in reply:',
-  '        if line.startswith(b"data: "):',
-  '            event = json.loads(line.removeprefix(b"data: "))',
-  '            print({key: part for key, part in event.items() if not isinstance(part, (dict, list))})',
-];
+const READING_EVENTS = `def read(reply):
+    lines = [line.removeprefix(b"data: ") for line in reply if line.startswith(b"data: ")]
+    for event in map(json.loads, lines):
+        print({key: part for key, part in event.items() if not isinstance(part, (dict, list))})
+`;
 
-/** Numbers in rows, as many as a window has room for. */
-const SHOW = [
-  'def rows_of(data):',
-  '    """The innermost lists, in order."""',
-  '    if not any(isinstance(part, list) for part in data):',
-  '        return [data]',
-  '    return [row for part in data for row in rows_of(part)]',
-  '',
-  'def show(data, most=32):',
-  '    """Print the first rows, and the first numbers of each."""',
-  '    rows = rows_of(data)',
-  '    for row in rows[:most]:',
-  '        cells = [f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row[:most]]',
-  '        print(*(cell.rjust(9) for cell in cells), *(["..."] if len(row) > most else []))',
-  '    if len(rows) > most:',
-  '        print(f"... and {len(rows) - most} rows more")',
-  '',
-];
+const READING = `read = json.load
 
-/** Every array of an answer as nested lists, by its path; an answer without arrays as it is. */
-const READING = [
-  'def arrays_of(part, path=""):',
-  '    if isinstance(part, dict) and "axes" in part and "data" in part:',
-  '        return {path: part}',
-  '    members = part.items() if isinstance(part, dict) else ()',
-  '    arrays = [arrays_of(each, f"{path}.{name}") for name, each in members]',
-  '    return {name: array for each in arrays for name, array in each.items()}',
-  '',
-  'def read(answer):',
-  '    arrays = arrays_of(answer)',
-  '    for name, array in arrays.items():',
-  '        print(name.lstrip("."), array["axes"], array["shape"])',
-  '        show(array["data"])',
-  '    if not arrays:',
-  '        print(json.dumps(answer, indent=1))',
-  '',
-];
+def rows_of(data):
+    """Return the innermost lists, in order."""
+    if isinstance(data, list) and any(isinstance(part, list) for part in data):
+        return [row for part in data for row in rows_of(part)]
+    return [data if isinstance(data, list) else [data]]
 
-/** @param {string} answer */
-const readingOf = (answer) => `read(${answer})`;
+def show(part, path=""):
+    """Print the members of an answer; of an array its axes, its shape and its first rows."""
+    if isinstance(part, dict) and "axes" in part and "data" in part:
+        print(path, part["axes"], part["shape"])
+        for row in rows_of(part["data"])[:32]:
+            print(*(f"{cell:9.4g}" if isinstance(cell, float) else f"{cell!s:>9}" for cell in row[:32]))
+    elif isinstance(part, dict):
+        for name, member in part.items():
+            show(member, f"{path}.{name}".lstrip("."))
+    else:
+        print(path, str(part)[:200])
+`;
 
 /**
- * Return a plain value as a Python literal. Python reads the escapes of JSON in the same way.
- * @param {any} value
- * @param {string} [indent] of the line it is in
- * @returns {string}
+ * Return an address and a body as Python. JSON has no three quotes in a row, so that it ends no raw
+ * string.
+ * @param {string} origin
+ * @param {Call} call
  */
-function literal(value, indent = '') {
-  const constant = CONSTANTS.get(value);
-  if (constant) return constant;
-  if (typeof value !== 'object') return JSON.stringify(value);
-  const [open, close] = Array.isArray(value) ? '[]' : '{}';
-  const deeper = `${indent}    `;
-  /** @param {string} inner */
-  const parts = (inner) =>
-    Array.isArray(value)
-      ? value.map((each) => literal(each, inner))
-      : Object.entries(value).map(
-          ([key, each]) => `${JSON.stringify(key)}: ${literal(each, inner)}`,
-        );
-  const line = open + parts('').join(', ') + close;
-  if (indent.length + line.length <= WIDTH && !line.includes('\n')) return line;
-  return `${open}\n${parts(deeper)
-    .map((part) => `${deeper}${part},\n`)
-    .join('')}${indent}${close}`;
-}
-
-/**
- * @typedef {Object} Made
- * @property {string[]} [steps] Python that makes `shown`, rows of numbers, of the answers `trace` and `before`
- * @property {MadeMap} [map] the map that is drawn, in place of steps
- * @property {string} said what is done with the answer, in plain words that do no harm in a shell
- */
-
-const MERGED = [
-  'def merged(weights, rows, columns):',
-  '    """Columns from first to last summed, rows averaged; hidden cells count as 0."""',
-  '    def cell(top, bottom, left, right):',
-  '        parts = [part or 0 for row in weights[top : bottom + 1] for part in row[left : right + 1]]',
-  '        return sum(parts) / (bottom + 1 - top)',
-  '    return [[cell(*row, *column) for column in columns] for row in rows]',
-  '',
-];
-
-/**
- * Return units by their first and last token; tokens in a row need no list.
- * @param {Unit[]} units
- */
-function spans(units) {
-  const [{ first: start } = { first: 0 }] = units;
-  const isRun = units.every(({ first, last }, index) => first === last && first === start + index);
-  if (isRun) return `[[token, token] for token in range(${start}, ${start + units.length})]`;
-  return literal(units.map(({ first, last }) => [first, last]));
-}
-
-/** @param {string[]} keys @param {string} [answer] @returns {string} the numbers of an array of an answer */
-function dataAt(keys, answer = 'trace') {
-  return `${answer}${keys.map((key) => `[${literal(key)}]`).join('')}["data"]`;
-}
-
-/**
- * An attention map made of the heads of one array of the answer.
- * @typedef {Object} MadeMap
- * @property {string[]} keys of the array
- * @property {number|null} layer of an array by layer; null: all of its maps, one for each head
- * @property {Unit[]} rows those that are shown
- * @property {Unit[]} columns
- * @property {boolean} isMax the largest of the heads, else their mean
- * @property {boolean} isRenormalised
- */
-
-/** @param {MadeMap} map @returns {string[]} Python that makes `shown` */
-export function mapSteps({ keys, layer, rows, columns, isMax, isRenormalised }) {
-  const heads = layer === null ? dataAt(keys) : `[${dataAt(keys)}[${layer}]]`;
-  return [
-    ...MERGED,
-    `rows = ${spans(rows)}  # first and last token of each`,
-    `columns = ${spans(columns)}`,
-    `heads = [merged(head, rows, columns) for head in ${heads}]`,
-    `shown = [[${isMax ? 'max(cells)' : 'sum(cells) / len(cells)'} for cells in zip(*row)] for row in zip(*heads)]`,
-    ...(isRenormalised
-      ? ['shown = [[weight / (sum(row) or 1) for weight in row] for row in shown]']
-      : []),
-  ];
-}
-
-/**
- * @param {{site: string, rows: Unit[], columns: Unit[]}} a
- * @param {{site: string, rows: Unit[], columns: Unit[]}} b of as many rows and columns
- * @returns {Made}
- */
-export function differenceMade(a, b) {
-  /** @param {{site: string, rows: Unit[], columns: Unit[]}} of @param {string} answer */
-  const map = ({ site, rows, columns }, answer) =>
-    `merged(${dataAt(['tensors', site], answer)}[0], ${spans(rows)}, ${spans(columns)})`;
-  return {
-    said: 'The first answer is B, the second A: the drawing shows B less A for the tokens or words that both share',
-    steps: [
-      ...MERGED,
-      `a = ${map(a, 'before')}`,
-      `b = ${map(b, 'trace')}`,
-      'shown = [[y - x for x, y in zip(*row)] for row in zip(a, b)]',
-    ],
-  };
-}
-
-/**
- * @param {string[]} sites by layer
- * @param {[number, number][]} rows
- * @param {[number, number][]} columns
- * @returns {Made}
- */
-export function movedMade(sites, rows, columns) {
-  return {
-    said: 'The first answer is B, the second A: the drawing shows half the sum of absolute changes of a row, averaged over rows',
-    steps: [
-      `queries = ${literal(rows)}  # of A and of B`,
-      `keys = ${literal(columns)}`,
-      'def moved(a, b):',
-      '    return sum(abs(b[j][l] - a[i][k]) for i, j in queries for k, l in keys) / 2 / (len(queries) or 1)',
-      '',
-      'shown = [',
-      '    [moved(a, b) for a, b in zip(before["tensors"][site]["data"], trace["tensors"][site]["data"])]',
-      `    for site in ${literal(sites)}`,
-      ']',
-    ],
-  };
-}
-
-/**
- * @param {number} before the place in A
- * @param {number} after the place in B
- * @param {{isOneVocabulary: boolean, ofEach: number, most: number}} setting how many of each side’s likeliest, and in all
- * @returns {Made}
- */
-export function expectedMade(before, after, { isOneVocabulary, ofEach, most }) {
-  const softmax = [
-    'def chances(answer, at):',
-    `    logits = ${dataAt(['tensors', 'logits'], 'answer')}[at]`,
-    '    top = max(logits)',
-    '    powers = [math.exp(logit - top) for logit in logits]',
-    '    total = sum(powers)',
-    '    return [power / total for power in powers]',
-  ];
-  const listed = [
-    'def chances(answer, at):',
-    '    found = answer["analyses"]["next_token"]',
-    '    return dict(zip(found["texts"][at], found["probabilities"]["data"][at]))',
-  ];
-  const key = isOneVocabulary ? 'found["ids"]["data"][at]' : 'found["texts"][at]';
-  /** @param {string} name */
-  const chance = (name) => (isOneVocabulary ? `${name}[token]` : `${name}.get(token, math.nan)`);
-  return {
-    said: 'The first answer is B, the second A: the drawing shows the softmax of both at the chosen token, and B less A',
-    steps: [
-      'import math',
-      '',
-      ...(isOneVocabulary ? softmax : listed),
-      '',
-      'texts = {}',
-      `for answer, at in (before, ${before}), (trace, ${after}):`,
-      '    found = answer["analyses"]["next_token"]',
-      `    texts |= dict(list(zip(${key}, found["texts"][at]))[:${ofEach}])`,
-      `a, b = chances(before, ${before}), chances(trace, ${after})`,
-      `shown = [[text, ${chance('a')}, ${chance('b')}, ${chance('b')} - ${chance('a')}] for token, text in texts.items()]`,
-      `shown = sorted(shown, key=lambda row: -max(chance for chance in row[1:3] if chance == chance))[:${most}]`,
-    ],
-  };
+function argumentsOf(origin, { path, body }) {
+  const url = JSON.stringify(origin + path);
+  if (!body) return url;
+  const members = Object.entries(body)
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => `    ${JSON.stringify(name)}: ${JSON.stringify(value)}`);
+  return `${url}, r"""{\n${members.join(',\n')}\n}"""`;
 }

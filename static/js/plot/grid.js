@@ -8,7 +8,7 @@ import { amount, decimal } from '../words/numbers.js';
 import { letteringOf } from './scales.js';
 /**
  * @import { Side } from '../trace/attention.js'
- * @import { Call, Made } from '../api/request_code.js'
+ * @import { Call } from '../api/request_code.js'
  * @import { Ask, Matrix, Trace } from '../trace/trace.js'
  * @import { Patch } from '../state/state.js'
  * @import { Lettering } from './figure.js'
@@ -37,7 +37,7 @@ import { letteringOf } from './scales.js';
  * @property {string} [about] what is compared, for a caption: the tokens and the place, without a full stop
  * @property {Request & {model?: string, text?: string, target?: string|null}} [before] the same of the pass that it is compared with
  * @property {{label: string, value: (row: number) => number, format: (value: number) => string}[]} [ofRows] other numbers of each row
- * @property {Made} [made] how the numbers are computed from the answer, if the answer does not hold them
+ * @property {string} [made] how the numbers are computed from the answer, if the answer does not hold them
  * @property {Call} [call] for numbers that are not part of a trace
  */
 

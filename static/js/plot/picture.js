@@ -253,31 +253,3 @@ export function withResolution(png) {
   const head = png.slice(0, SIGNATURE_AND_HEADER);
   return new Blob([head, RESOLUTION, png.slice(SIGNATURE_AND_HEADER)], { type: png.type });
 }
-
-/** More cells than this are not told at the pointer: each takes some fifty letters. */
-const MOST_TOLD = 16384;
-
-/**
- * Return the drawing, which tells its numbers at the pointer by itself: no page does it any more.
- * @param {DrawnFigure} figure
- */
-export function selfTelling({ data, layout, grid }) {
-  const { rows, columns, geometry, tip } = grid;
-  /** @param {any} part of Plotly's data */
-  const isTold = ({ type, z }) =>
-    type === 'heatmap' && !geometry && z?.length === rows && z[0]?.length === columns;
-  const tips = () =>
-    Array.from({ length: rows }, (_, row) =>
-      Array.from({ length: columns }, (_, column) =>
-        tip(row, column).map(escapeForPlotly).join('<br>'),
-      ),
-    );
-  return {
-    data: data.map((part) =>
-      rows * columns <= MOST_TOLD && isTold(part)
-        ? { ...part, hoverinfo: 'text', hovertext: tips() }
-        : part,
-    ),
-    layout: { ...layout, hovermode: 'closest', dragmode: false, uirevision: undefined },
-  };
-}

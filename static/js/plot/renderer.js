@@ -46,7 +46,7 @@ function runPlotly() {
     const placeholder = document.getElementById(MAP_STYLES) ?? document.createElement('meta');
     placeholder.id = MAP_STYLES;
     const script = document.createElement('script');
-    script.src = plotlyAddress();
+    script.src = /** @type {HTMLLinkElement} */ (document.getElementById('plotly')).href;
     script.addEventListener('load', () => resolve(window.Plotly));
     script.addEventListener('error', () => {
       arriving = null;
@@ -55,11 +55,6 @@ function runPlotly() {
     });
     document.head.append(placeholder, script);
   });
-}
-
-/** Return the address of Plotly's script, which the page names to load it early. */
-export function plotlyAddress() {
-  return /** @type {HTMLLinkElement} */ (document.getElementById('plotly')).href;
 }
 
 const CONFIG = {

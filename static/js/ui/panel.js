@@ -277,13 +277,6 @@ function createExports(subject, announce) {
           openFigureDialog(of, tell);
           return '';
         }),
-        ...(isSaved()
-          ? []
-          : [
-              item('HTML', 'this drawing, opens offline', async (_, of) =>
-                (await import('./standalone.js')).saveStandalone(of),
-              ),
-            ]),
         item('CSV', 'numbers for a spreadsheet', (exports, of) => exports.saveCsv(of)),
         item('JSON', 'numbers for a program', (exports, of) => exports.saveNumbers(of)),
         ...(isSaved()
@@ -292,8 +285,10 @@ function createExports(subject, announce) {
               item('Copy curl', 'a command that asks the API for these numbers', (exports, of) =>
                 exports.copyCurl(of),
               ),
-              item('Copy Python', 'a script that does so, without dependencies', (exports, of) =>
-                exports.copyPython(of),
+              item(
+                'Copy Python',
+                'a script that does so and prints them, without dependencies',
+                (exports, of) => exports.copyPython(of),
               ),
             ]),
       ],

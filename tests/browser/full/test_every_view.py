@@ -47,22 +47,10 @@ def test_its_table_csv_and_json_hold_the_same_cells(reader, tmp_path, view):
             ]
 
 
-def test_its_pictures_and_its_page_can_be_saved(reader, tmp_path, view):
+def test_its_pictures_can_be_saved(reader, tmp_path, view):
     (panel, *_) = open_drawn(reader, view)
     assert reader.save("PNG", tmp_path, panel).read_bytes().startswith(b"\x89PNG")
     assert "<svg" in reader.save("SVG", tmp_path, panel).read_text()
-    page = reader.save("HTML", tmp_path, panel)
-    opened = reader.page.context.browser.new_context(offline=True).new_page()
-    errors, asked = [], []
-    opened.on("pageerror", lambda error: errors.append(str(error)))
-    opened.on("console", lambda m: m.type == "error" and errors.append(m.text))
-    opened.on("request", lambda r: asked.append(r.url))
-    opened.goto(page.as_uri())
-    opened.wait_for_selector("#drawing .main-svg", state="attached")
-    assert opened.locator("h1").text_content() in reader.view.text_content()
-    assert errors == []
-    assert [url for url in asked if url.startswith("http")] == []
-    opened.context.close()
 
 
 def test_its_code_is_answered_by_the_server(visit, view):
@@ -70,11 +58,11 @@ def test_its_code_is_answered_by_the_server(visit, view):
     for panel in open_drawn(reader, view):
         script = reader.copy("Python", panel)
         compile(script, "copied", "exec")
-        url = re.search(r'"(http[^"]+)"', script).group(1)
+        url = re.search(r'read\(ask\("(http[^"]+)"', script).group(1)
         assert url.startswith(reader.url + "/api/v1/")
-        body = re.search(r"^body = (.*?)^request", script, flags=re.MULTILINE | re.DOTALL)
+        body = re.search(r'r"""(.*?)"""\)', script, flags=re.DOTALL)
         answer = (
-            httpx.post(url, json=eval(body.group(1)), timeout=60)
+            httpx.post(url, json=json.loads(body.group(1)), timeout=60)
             if body
             else httpx.get(url, timeout=60)
         )

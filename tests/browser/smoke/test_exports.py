@@ -1,4 +1,4 @@
-"""A drawing leaves the page as a picture, as numbers, as a page, as code, or as a link."""
+"""A drawing leaves the page as a picture, as numbers, as code, or as a link."""
 
 import csv
 import json
@@ -21,18 +21,6 @@ def test_csv_json_and_the_table_hold_the_same_numbers(reader, tmp_path):
     assert [row[0] for row in table[1:]] == told["rows"]
     for row, values in zip(rows[1:], told["values"], strict=True):
         assert [float(cell) if cell else None for cell in row[1:]] == pytest.approx(values)
-
-
-def test_a_saved_page_opens_without_a_network(reader, tmp_path, new_context):
-    reader.open_view("attention")
-    path = reader.save("HTML", tmp_path)
-    page = new_context(offline=True).new_page()
-    asked = []
-    page.on("request", lambda request: asked.append(request.url))
-    page.goto(path.as_uri())
-    page.wait_for_selector("#drawing .main-svg", state="attached")
-    assert [url for url in asked if url.startswith("http")] == []
-    page.context.close()
 
 
 def test_the_copied_code_and_the_copied_link_lead_back(reader):

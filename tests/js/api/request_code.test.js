@@ -1,16 +1,7 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { execFileSync } from 'node:child_process';
-import {
-  callOf,
-  curlOf,
-  differenceMade,
-  expectedMade,
-  mapSteps,
-  madeOf,
-  originOf,
-  pythonOf,
-} from '../../../static/js/api/request_code.js';
+import { callOf, curlOf, madeOf, originOf, pythonOf } from '../../../static/js/api/request_code.js';
 
 const asked = { model: 'tiny', text: 'it saw', target: 'il vit' };
 const trace = {
@@ -110,47 +101,44 @@ test('a shell hands curl exactly what was asked', () => {
 
 const ORIGIN = 'http://127.0.0.1:8000';
 
-/** The output of the Python script, with the network replaced. */
-function posted(script) {
+/** Run the Python script with an answer in place of the network: what it asked for, and what it printed. */
+function run(calls, answer) {
   const spy = [
-    'import io, json, urllib.request',
+    'import io, json, sys, urllib.request',
     'asked = []',
     'def reply(request):',
-    '    asked.append(request if isinstance(request, str) else [request.full_url, json.loads(request.data), request.get_header("Content-type")])',
-    '    return io.StringIO(\'{"tensors": {}, "analyses": {}}\')',
+    '    asked.append([request.full_url, request.data and json.loads(request.data), request.get_header("Accept")])',
+    `    return io.BytesIO(${JSON.stringify(answer)}.encode())`,
     'urllib.request.urlopen = reply',
-    'import sys; exec(sys.stdin.read())',
-    'import json; print("---" + json.dumps(asked[0]))',
+    'exec(sys.stdin.read())',
+    'print("---" + json.dumps(asked))',
   ].join('\n');
-  return JSON.parse(
-    execFileSync('python3', ['-I', '-c', spy], { encoding: 'utf8', input: script })
-      .split('---')
-      .at(-1),
-  );
+  const input = pythonOf(ORIGIN, calls, { quantity: 'attention\nweight', made: 'as it is' });
+  const output = execFileSync('python3', ['-I', '-c', spy], { encoding: 'utf8', input });
+  const [printed, asked] = output.split('---');
+  return { printed, asked: JSON.parse(asked) };
 }
 
-test('Python posts exactly what was asked', () => {
+test('Python posts exactly what was asked, of both passes of a comparison', () => {
   const body = {
     model: 'tiny',
-    text: `it's "$HOME" \\n {x} %s é 猫 \u2028 \u0000 '''`,
+    text: `it's "$HOME" \\n {x} %s é 猫 \u2028 \u0000 \ud800 ''' """ "" \\`,
     capture: ['decoder.layers.*.self_attention.weights', 'logits'],
-    heads: [1, 3],
     isDeep: true,
     nothing: null,
-    edits: [
-      { kind: 'temperature', value: 0.5 },
-      { kind: 'heads_off', heads: [0, 1, 2], layer: 1, where: 'decoder' },
-    ],
+    edits: [{ kind: 'heads_off', heads: [0, 1, 2], layer: 1, where: 'decoder' }],
   };
-  deepEqual(
-    posted(pythonOf(ORIGIN, [{ path: '/api/v1/trace', body }], { quantity: 'attention weight' })),
+  const call = { path: '/api/v1/trace', body };
+  const { asked } = run([call, { ...call, body: { text: 'b' } }], '{}');
+  deepEqual(asked, [
     [`${ORIGIN}/api/v1/trace`, body, 'application/json'],
-  );
+    [`${ORIGIN}/api/v1/trace`, { text: 'b' }, 'application/json'],
+  ]);
 });
 
 test('a request without a body is a GET', () => {
   const path = '/api/v1/positional?scheme=rotary&length=8&width=4';
-  equal(posted(pythonOf(ORIGIN, [{ path, body: null }], { quantity: 'rotation' })), ORIGIN + path);
+  deepEqual(run([{ path, body: null }], '{}').asked[0].slice(0, 2), [ORIGIN + path, null]);
 });
 
 test('events are read line by line, and each token is told', () => {
@@ -162,128 +150,24 @@ test('events are read line by line, and each token is told', () => {
     'data: {"text": " was", "probability": 0.5, "alternatives": []}',
     '',
   ];
-  const spy = [
-    'import json, sys, urllib.request, io',
-    `urllib.request.urlopen = lambda request: io.BytesIO(${JSON.stringify(lines.join('\n'))}.encode())`,
-    'exec(sys.stdin.read())',
-  ].join('\n');
-  const script = pythonOf(
-    ORIGIN,
-    [{ path: '/api/v1/generate', body: { text: 'a', n_tokens: 1 } }],
-    { quantity: 'probability' },
-  );
+  const call = { path: '/api/v1/generate', body: { text: 'a', n_tokens: 1 } };
+  const { printed, asked } = run([call], lines.join('\n'));
+  equal(printed, "{}\n{'text': ' was', 'probability': 0.5}\n");
+  equal(asked[0][2], 'text/event-stream');
+});
+
+test('Python shows every array of an answer, wherever it is, and the other members', () => {
+  const array = { axes: ['head', 'key'], shape: [2, 2], data: [[[0.25, 0.5]], [[1, null]]] };
+  const answer = { edges: [1], analyses: { lens: { texts: ['b'], top: array } } };
   equal(
-    execFileSync('python3', ['-I', '-c', spy], { encoding: 'utf8', input: script }),
-    "{}\n{'text': ' was', 'probability': 0.5}\n",
+    run([{ path: '/api/v1/trace', body: {} }], JSON.stringify(answer)).printed,
+    [
+      'edges [1]',
+      "analyses.lens.texts ['b']",
+      "analyses.lens.top ['head', 'key'] [2, 2]",
+      '     0.25       0.5',
+      '        1      None',
+      '',
+    ].join('\n'),
   );
-});
-
-test('Python shows every array of an answer, wherever it is, and an answer without arrays whole', () => {
-  const array = { axes: ['row', 'key'], shape: [1, 2], data: [[0.25, 0.5]] };
-  const shown = (path, answer) => {
-    const spy = `import io, sys, urllib.request
-urllib.request.urlopen = lambda request: io.StringIO(${JSON.stringify(JSON.stringify(answer))})
-exec(sys.stdin.read())`;
-    const input = pythonOf(ORIGIN, [{ path, body: {} }], { quantity: 'weight' });
-    return execFileSync('python3', ['-I', '-c', spy], { encoding: 'utf8', input });
-  };
-  const answer = { tokens: ['a'], analyses: { lens: { texts: ['b'], top: array } } };
-  equal(
-    shown('/api/v1/trace', answer),
-    "analyses.lens.top ['row', 'key'] [1, 2]\n     0.25       0.5\n",
-  );
-  deepEqual(JSON.parse(shown('/api/v1/models/tiny/circuit', { edges: [1] })), { edges: [1] });
-});
-
-const ALL = { keys: ['w'], layer: null };
-const unit = (first, last = first) => ({ first, last });
-
-function shownBy(steps, answers) {
-  const input = [...answers, ...steps, 'import json; print(json.dumps(shown))'].join('\n');
-  return JSON.parse(execFileSync('python3', ['-I', '-'], { encoding: 'utf8', input }));
-}
-
-test('columns of a word are summed, its rows averaged, and renormalised rows sum to 1', () => {
-  const answers = [
-    'trace = {"w": {"data": [[[1, None, None], [0.5, 0.5, None], [0.25, 0.25, 0.5]]]}}',
-  ];
-  const steps = (units, isRenormalised) =>
-    mapSteps({ ...ALL, rows: units, columns: units, isMax: false, isRenormalised });
-  deepEqual(shownBy(steps([unit(1, 2)], false), answers), [[0.625]]);
-  const sums = shownBy(steps([unit(1), unit(2)], true), answers).map(([a, b]) =>
-    Math.round(3 * (a + b)),
-  );
-  deepEqual(sums, [3, 3]);
-});
-
-test('several heads are their mean, or cell by cell the largest', () => {
-  const answers = ['trace = {"w": {"data": [[[0.0, 1.0]], [[0.5, 0.5]]]}}'];
-  const of = { ...ALL, rows: [unit(0)], columns: [unit(0), unit(1)], isRenormalised: false };
-  deepEqual(shownBy(mapSteps({ ...of, isMax: false }), answers), [[0.25, 0.75]]);
-  deepEqual(shownBy(mapSteps({ ...of, isMax: true }), answers), [[0.5, 1]]);
-  deepEqual(shownBy(mapSteps({ ...of, layer: 1, isMax: true }), answers), [[0.5, 0.5]]);
-});
-
-test('a difference is B less A, of the tokens that both have', () => {
-  const side = (rows) => ({ site: 'w', rows, columns: [unit(0)] });
-  const answers = [
-    'before = {"tensors": {"w": {"data": [[[0.25], [9]]]}}}',
-    'trace = {"tensors": {"w": {"data": [[[9], [1.0]]]}}}',
-  ];
-  deepEqual(shownBy(differenceMade(side([unit(0)]), side([unit(1)])).steps, answers), [[0.75]]);
-});
-
-/** The numbers that `expectedMade` shows at the first place of both answers, missing numbers as null. */
-function expectedOf(setting, before, after) {
-  const { steps } = expectedMade(0, 0, setting);
-  const answer = ({ ids, texts, probabilities, logits }) => ({
-    tensors: { logits: { data: [logits] } },
-    analyses: {
-      next_token: {
-        ids: { data: [ids] },
-        texts: [texts],
-        probabilities: { data: [probabilities] },
-      },
-    },
-  });
-  return shownBy(
-    [...steps, 'shown = [[None if cell != cell else cell for cell in row] for row in shown]'],
-    [`before = ${JSON.stringify(answer(before))}`, `trace = ${JSON.stringify(answer(after))}`],
-  ).map(([text, ...chances]) => [
-    text,
-    ...chances.map((chance) => chance && Math.round(100 * chance) / 100),
-  ]);
-}
-
-test('expected tokens of one vocabulary have the softmax of both sides, and the change', () => {
-  const [even, odd] = [Math.log(1), Math.log(3)];
-  const before = { ids: [0, 1], texts: ['a', 'b'], probabilities: [], logits: [odd, even, -99] };
-  const after = { ids: [1, 0], texts: ['b', 'a'], probabilities: [], logits: [even, even, -99] };
-  const setting = { isOneVocabulary: true, ofEach: 1, most: 9 };
-  deepEqual(expectedOf(setting, before, after), [
-    ['a', 0.75, 0.5, -0.25],
-    ['b', 0.25, 0.5, 0.25],
-  ]);
-  deepEqual(expectedOf({ ...setting, most: 1 }, before, after).length, 1);
-});
-
-test('of two vocabularies tokens are told apart by their text, and may be missing in one', () => {
-  const before = { ids: [7, 8], texts: ['a', 'b'], probabilities: [0.6, 0.3], logits: [] };
-  const after = { ids: [8, 7], texts: ['b', 'c'], probabilities: [0.5, 0.4], logits: [] };
-  deepEqual(expectedOf({ isOneVocabulary: false, ofEach: 2, most: 9 }, before, after), [
-    ['a', 0.6, null, null],
-    ['b', 0.3, 0.5, 0.2],
-    ['c', null, 0.4, null],
-  ]);
-});
-
-test('a long body is broken into lines, a short one is not', () => {
-  const of = (body) =>
-    pythonOf(ORIGIN, [{ path: '/api/v1/trace', body }], { quantity: 'attention weight' });
-  const heads = Array.from({ length: 60 }, (_, at) => at);
-  const body = { model: 'tiny', text: 'it saw', edits: [{ kind: 'heads_off', heads }] };
-  deepEqual(posted(of(body))[1], body);
-  equal(of(body).match(/^ +\d+,$/gm).length, heads.length);
-  const short = { model: 'tiny', text: 'it', heads: [1, 2] };
-  equal(of(short).includes(JSON.stringify(short.heads).replace(',', ', ')), true);
 });

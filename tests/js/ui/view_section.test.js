@@ -581,6 +581,6 @@ test('a saved page has no exports that ask a server', async () => {
   section.show(viewOf(), TRACE, FRAME);
   equal(all('.menu-button', last).length, 1);
   const names = texts('.menu-name', last);
-  ok(names.includes('CSV') && !names.includes('HTML'));
-  ok(texts('.menu-name', all('.view')[0]).includes('HTML'));
+  ok(names.includes('CSV') && !names.includes('Copy curl'));
+  ok(texts('.menu-name', all('.view')[0]).includes('Copy curl'));
 });

@@ -21,7 +21,6 @@ import { createMemo } from '../../state/state.js';
 
 /**
  * @import { Place, Side } from '../../trace/attention.js'
- * @import { Made } from '../../api/request_code.js'
  * @import { Ask, Matrix, NamedArray, Trace } from '../../trace/trace.js'
  * @import { Unit } from '../../trace/words.js'
  * @import { ViewState } from '../../plot/figure.js'
@@ -45,7 +44,7 @@ const memo = createMemo();
  * @property {Unit[]} rows
  * @property {Unit[]} columns
  * @property {Request} request what of the API’s trace holds these numbers
- * @property {Made} [made] their derivation, if the answer does not hold them
+ * @property {string} [made] their derivation, if the answer does not hold them
  */
 
 /**
@@ -120,7 +119,7 @@ export function selectWeights(trace, state, setting) {
  */
 function worked(trace, state, setting) {
   const { place, isWritten, switches } = setting;
-  const { array, heads, request, keys } = sourceOf(trace, state, setting);
+  const { array, heads, request } = sourceOf(trace, state, setting);
   const named = unitsOf(trace, place.rows, switches);
   const units = {
     // The first token is given, not written.
@@ -167,7 +166,7 @@ function worked(trace, state, setting) {
     rows,
     columns,
     request,
-    made: madeOf(state, setting, { keys, rows, columns }),
+    made: madeOf(state, setting),
   };
 }
 
@@ -184,7 +183,6 @@ function sourceOf(trace, state, { place, site, nHeads, switches }) {
       array: answerTrace(state)?.analyses.rollout[place.stack],
       heads: [state.layer],
       request: { capture: [], analyses: ['rollout'] },
-      keys: ['analyses', 'rollout', place.stack],
     };
   }
   const heads = headsOf(state, nHeads, switches);
@@ -194,31 +192,23 @@ function sourceOf(trace, state, { place, site, nHeads, switches }) {
       array: answerTrace(state)?.tensors[scoresOf(site)],
       heads,
       request: { capture: [scoresOf(site)], ...some },
-      keys: ['tensors', scoresOf(site)],
     };
   if (what === 'value_weighted') {
     return {
       array: answerTrace(state)?.analyses.value_weighted[pathOf(site)],
       heads,
       request: { capture: [], analyses: ['value_weighted'], layers: [state.layer], ...some },
-      keys: ['analyses', 'value_weighted', pathOf(site)],
     };
   }
-  return {
-    array: trace.tensors[site],
-    heads,
-    request: { capture: [site], ...some },
-    keys: ['tensors', site],
-  };
+  return { array: trace.tensors[site], heads, request: { capture: [site], ...some } };
 }
 
 /**
  * Return the derivation of the drawn numbers; none if they are one whole head, as the API returns it.
  * @param {ViewState} state
  * @param {NonNullable<ReturnType<typeof readSetting>>} setting
- * @param {{keys: string[], rows: Unit[], columns: Unit[]}} of
  */
-function madeOf({ layer }, { isWritten, switches }, { keys, rows, columns }) {
+function madeOf({ layer }, { isWritten, switches }) {
   const { which, heads, isWords, isRenormalised, threshold } = switches;
   const hidden = hiddenBy(switches);
   const isMean = which === 'mean' || (which === 'heads' && heads.length > 1);
@@ -235,18 +225,8 @@ function madeOf({ layer }, { isWritten, switches }, { keys, rows, columns }) {
   const isDrawnLess =
     threshold > 0 && 'values under the threshold are not drawn but are included here';
   if (done.length === 0)
-    return isDrawnLess ? { said: `These are the numbers of the pass: ${isDrawnLess}` } : undefined;
-  return {
-    said: `From the response: ${enumerated(isDrawnLess ? [...done, isDrawnLess] : done)}`,
-    map: {
-      keys,
-      layer: which === 'rollout' ? layer : null,
-      rows: isWritten ? rows.map(readBefore) : rows,
-      columns,
-      isMax: which === 'max' || which === 'overlay',
-      isRenormalised,
-    },
-  };
+    return isDrawnLess ? `These are the numbers of the pass: ${isDrawnLess}` : undefined;
+  return `From the response: ${enumerated(isDrawnLess ? [...done, isDrawnLess] : done)}`;
 }
 
 /**

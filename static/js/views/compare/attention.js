@@ -7,7 +7,6 @@ import { extent, rowOf } from '../../trace/trace.js';
 import { capitalised, counted } from '../../words/lists.js';
 import { percent, share, signed } from '../../words/numbers.js';
 import { tokensOf } from '../../trace/attention.js';
-import { differenceMade } from '../../api/request_code.js';
 import { alone, namedUnit, tokensIn, unitLabels } from '../../trace/words.js';
 import { tokenName } from '../../words/tokens.js';
 import { chart } from '../../plot/chart.js';
@@ -276,7 +275,7 @@ export function differenceFigure({ a, b }, state) {
           quantity: `attention weight of B (${b.name}) less that of A (${a.name}), ${attentionOf(a)}`,
           request: { ...b.request, capture: [b.site], heads: [b.head] },
           before: { ...a.request, capture: [a.site], heads: [a.head] },
-          made: differenceMade(ofSide(a, 'a', subject), ofSide(b, 'b', subject)),
+          made: 'The first answer is B, the second A: the drawing shows B less A for the tokens or words that both share',
         },
       },
       linksOf(subject, state),
@@ -334,20 +333,6 @@ function factsOf({ changes, match: { rows }, rows: kept_ }) {
         ]),
     ...(rows.nReplaced > 0 ? [['Replaced', counted(rows.nReplaced, 'token')]] : []),
   ];
-}
-
-/**
- * Return the units of one side with a counterpart on the other.
- * @param {Match} match
- * @param {'a'|'b'} side
- */
-function paired(match, side) {
-  return match.pairs.map(([a, b]) => match[side][side === 'a' ? a : b]);
-}
-
-/** @param {MappedSide} mapped @param {'a'|'b'} side @param {Compared} subject */
-function ofSide({ site }, side, { match }) {
-  return { site, rows: paired(match.rows, side), columns: paired(match.columns, side) };
 }
 
 /** @param {Compared} subject @returns {Partial<Meaning<Datum>>} */

@@ -7,7 +7,6 @@ import { extent, matrixAt, range, withoutFuture, buildMatrix, valueIn } from '..
 import { cardPath } from '../../api/calls.js';
 import { decimal, percent, tick } from '../../words/numbers.js';
 import { heldWeightsAt, weightsAt } from '../../trace/attention.js';
-import { movedMade } from '../../api/request_code.js';
 import { chart } from '../../plot/chart.js';
 import { cell } from '../../plot/marks/mark.js';
 import { band } from '../../plot/scales.js';
@@ -67,11 +66,7 @@ export function headsFigure({ a, b }, state) {
           quantity: `share of attention that moved from A (${a.name}) to B (${b.name})`,
           request: { ...b.request, capture: sites },
           before: { ...a.request, capture: sites },
-          made: movedMade(
-            sites,
-            alignTokens(a, b, a.place.rows).pairs,
-            alignTokens(a, b, a.place.columns).pairs,
-          ),
+          made: 'The first answer is B, the second A: the drawing shows half the sum of absolute changes of a row, averaged over rows',
         },
         cursor: {
           note: 'Choose a head to see it in the maps above.',

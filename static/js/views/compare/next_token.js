@@ -8,7 +8,6 @@ import { guessInWords, nameOfGuess, named } from '../../words/tokens.js';
 import { placeInWords } from '../../trace/word_names.js';
 import { guessScales, wordsFor } from '../../plot/bars.js';
 import { hasTwoSides, isFilling, predictingSide, tokensOf } from '../../trace/attention.js';
-import { expectedMade } from '../../api/request_code.js';
 import { matrixAt, rowOf } from '../../trace/trace.js';
 import { chart } from '../../plot/chart.js';
 import { css, diverging } from '../../plot/colour.js';
@@ -65,7 +64,7 @@ export function nextFigure({ a, b }, logits, state) {
     help: theirs === place ? '' : `In B: ${words.preposition.toLowerCase()} ${theirs}.`,
     summary: `The tokens that A or B finds likeliest ${words.preposition.toLowerCase()} ${place}, with the probability that each gives.`,
     facts: factsOf(change),
-    ...pairedBars({ a, b, query, queryB, words, place, change }, state),
+    ...pairedBars({ a, b, query, words, place, change }, state),
   };
 }
 
@@ -96,7 +95,7 @@ function factsOf({ moved, lost }) {
 
 const COLUMNS = ['A', 'B', 'B − A'];
 
-/** @typedef {{a: Side, b: Side, query: number, queryB: number, words: Words, place: string, change: NextChange}} Subject `queryB`: the query in B */
+/** @typedef {{a: Side, b: Side, query: number, words: Words, place: string, change: NextChange}} Subject */
 
 const ROW_HEIGHT = 42;
 const BAR = { width: 0.36, apart: 0.19 };
@@ -108,7 +107,7 @@ const SIDES = /** @type {const} */ ([
 
 /** @param {Subject} subject @param {ViewState} state */
 function pairedBars(subject, { palette, width }) {
-  const { a, b, query, queryB, words, change } = subject;
+  const { a, b, words, change } = subject;
   const { tokens } = change;
   const side = predictingSide(a.trace);
   const { x, y, widest } = guessScales(
@@ -147,11 +146,7 @@ function pairedBars(subject, { palette, width }) {
         quantity: `probability of ${words.event} in A (${a.name}) and B (${b.name})`,
         request: { ...b.request, capture: ['logits'], analyses: ['next_token'] },
         before: { ...a.request, capture: ['logits'], analyses: ['next_token'] },
-        made: expectedMade(query, queryB, {
-          isOneVocabulary: change.moved !== null,
-          ofEach: OF_EACH,
-          most: SHOWN,
-        }),
+        made: 'The first answer is B, the second A: the drawing shows the softmax of both at the chosen token, and B less A',
       },
       sentence: { sides: { rows: side, columns: side } },
     },

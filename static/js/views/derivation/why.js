@@ -278,7 +278,7 @@ function allKeysFigure(subject, state) {
           },
           quantity: `query × key by dimension, query ${query}, ${name}`,
           request,
-          made: { said: 'Each row of the keys is multiplied by the row of the query.' },
+          made: 'Each row of the keys is multiplied by the row of the query.',
         },
         sentence: {
           sides: { rows: place.columns, columns: place.columns },

@@ -88,7 +88,7 @@ export const entropy = {
             columns: { title: 'query' },
             quantity: 'entropy of the attention weights in bits, mean over the heads',
             request: { capture: weightsAt(place, trace).map(({ site }) => site) },
-            made: { said: 'The entropy of each row of weights, −Σ w·log₂ w, averaged over heads.' },
+            made: 'The entropy of each row of weights, −Σ w·log₂ w, averaged over heads.',
           },
           sentence: {
             ofToken: (token) => ({
