@@ -73,7 +73,6 @@ import { letteringOf } from './scales.js';
  * @property {(row: number, column: number) => Patch} [choose] the change of state when a cell is chosen
  * @property {boolean} [writes] choosing a cell changes the text
  * @property {(key: string, cell: Cell|null) => Patch|null} [move] the change of state that `+`, `-`, `0` and Shift with an arrow key (`Shift+ArrowUp`) make
- * @property {Pan} [pan] moves the map under the fingers
  * @property {string} [chooseHint] names what Enter does, if not choosing the cell’s token
  * @property {string} [note] other things to do with the drawing
  * @property {{row?: number, column?: number}} [chosen] the row or column of the chosen token
@@ -88,19 +87,6 @@ import { letteringOf } from './scales.js';
 /** @typedef {NumberGrid & SentenceLink & CellCursor} Grid */
 
 /** @typedef {{x0: number, x1: number, y0: number, y1: number}} Box */
-
-/**
- * A map that can be moved under the fingers, over numbers that are at hand. Boxes count the cells of
- * the whole map.
- * @typedef {Object} Pan
- * @property {Box} box what is shown
- * @property {{across: number, down: number}} most cells of the whole map
- * @property {number} least cells a side
- * @property {{matrix: Matrix, box: Box}[]} layers the coarsest first; NaN: nothing
- * @property {Uint8Array} colours
- * @property {number} top the value at the end of the colours
- * @property {(box: Box) => Patch} patch the change of state that shows a box
- */
 
 /**
  * Emphasis on one cell of a drawing, in the coordinates of the axes.

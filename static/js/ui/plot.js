@@ -55,9 +55,9 @@ export function createPlot({ onCell, onChoose, onGoingOn = () => {} }) {
   let cell = null;
   const renderer = createRenderer(drawing, {
     onMoved: showMarks,
-    onZoom: (box) => figure && moving.zoomed(figure.grid, box),
+    onZoom: (box) => figure && zooming.zoomed(figure.grid, box),
   });
-  const moving = createMoving(plot, renderer, { onMoved: showMarks, onGoingOn });
+  const zooming = createZooming(plot, renderer, showMarks);
 
   function showMarks() {
     const area = renderer.area();
@@ -129,7 +129,7 @@ export function createPlot({ onCell, onChoose, onGoingOn = () => {} }) {
       if (cell && !isSameKind(figure?.grid, grid, cell)) cell = null;
       figure = wanted;
       showMarks();
-      await moving.let(grid);
+      await zooming.let(grid);
       if (cell) onCell(cell, grid, false);
     },
 
@@ -141,26 +141,22 @@ export function createPlot({ onCell, onChoose, onGoingOn = () => {} }) {
 
     destroy() {
       gone.abort();
-      moving.destroy();
       renderer.destroy();
     },
   };
 }
 
 /**
- * Create the zoom and the movement of a map; their code is loaded with the first map that has them.
+ * Create the zoom of a map; its code is loaded with the first map that has it.
  * @param {HTMLElement} plot
  * @param {Renderer} renderer
- * @param {{onMoved: () => void, onGoingOn: (patch: Patch) => void}} handlers
+ * @param {() => void} onMoved
  */
-function createMoving(plot, renderer, { onMoved, onGoingOn }) {
-  /** @type {ReturnType<typeof import('./pan_zoom.js').createPanZoom>|null} */
-  let panZoom = null;
+function createZooming(plot, renderer, onMoved) {
   /** @type {ReturnType<typeof import('./pan_zoom.js').createZoom>|null} */
   let zoom = null;
   /** @param {Grid} grid */
   const sizeOf = ({ rows, columns }) => ({ across: columns, down: rows });
-  const { area } = renderer;
 
   return {
     /** @param {Grid} grid @param {Box|null} box */
@@ -169,21 +165,17 @@ function createMoving(plot, renderer, { onMoved, onGoingOn }) {
     /** @param {Grid} grid that was just drawn */
     async let(grid) {
       const isLarge = isZoomable(grid);
-      if (!grid.pan && !panZoom && !isLarge && !zoom) return;
-      const { createPanZoom, createZoom } = await import('./pan_zoom.js');
+      if (!isLarge && !zoom) return;
+      const { createZoom } = await import('./pan_zoom.js');
       /** @param {Box|null} box */
       const onBox = async (box) => {
         await renderer.show(box);
         onMoved();
         zoom?.show(sizeOf(grid), box);
       };
-      if (isLarge) zoom ??= createZoom(plot, { area, onBox });
-      zoom?.show(isLarge ? sizeOf(grid) : null, renderer.shown());
-      if (grid.pan) panZoom ??= createPanZoom(plot, { area, onMoved: onGoingOn });
-      panZoom?.show(grid.pan);
+      zoom ??= createZoom(plot, { area: renderer.area, onBox });
+      zoom.show(isLarge ? sizeOf(grid) : null, renderer.shown());
     },
-
-    destroy: () => panZoom?.destroy(),
   };
 }
 

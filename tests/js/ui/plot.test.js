@@ -486,25 +486,6 @@ test('after zooming there are as many labels as there is room for', async () => 
   equal(drawn.at(-1)[3].xaxis.tickvals, undefined);
 });
 
-test('a map that moves hands on where it went', async () => {
-  const pan = {
-    box: { x0: 0, x1: 5, y0: 0, y1: 4 },
-    most: { across: 50, down: 40 },
-    least: 2,
-    layers: [],
-    colours: new Uint8Array(768),
-    top: 1,
-    patch: (box) => ({ box }),
-  };
-  await draw(figureOf({ pan }));
-  ok(part.classList.contains('is-movable'));
-  send(part, 'wheel', { ...middle(0, 0), deltaY: 30, ctrlKey: true });
-  await settled(200);
-  deepEqual(calls.filter(([name]) => name === 'onGoingOn').length, 1);
-  await draw();
-  ok(!part.classList.contains('is-movable'));
-});
-
 test('an image has the caption below, and twice the pixels as PNG', async () => {
   await rejects(plot.image('png', ''), /no drawing/);
   await draw();

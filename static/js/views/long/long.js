@@ -19,7 +19,6 @@ import {
   regionIn,
   sizeOf,
   tiledRegion,
-  wholeShown,
   writeRegion,
   listSmallMaps,
 } from './region.js';
@@ -63,8 +62,6 @@ export const long = {
     const overview = overviewOf(trace, state);
     if (!overview) return waiting(title, state, 'overview');
     const attention = attentionOf(overview, state);
-    const whole = wholeShown(overview, state);
-    if (!whole) return { title, notice: `The trace has no map of ${attention}.` };
     const region = tiledRegion(overview, state);
     const tile = state.answers?.tile?.trace;
     if (region && !tile) return waiting(title, state, 'tile');
@@ -82,7 +79,6 @@ export const long = {
       state,
       pool,
       attention,
-      whole,
       shown,
       tile: tileOf(overview, state),
     });

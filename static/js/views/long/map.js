@@ -8,21 +8,18 @@ import { tilePath } from '../../api/calls.js';
 import { amount, grouped, share, percent } from '../../words/numbers.js';
 import { positionLabels, quoted } from '../../words/tokens.js';
 import { chart } from '../../plot/chart.js';
-import { sequential } from '../../plot/colour.js';
 import { isNarrow, band, linear } from '../../plot/scales.js';
 import { cell } from '../../plot/marks/mark.js';
 import { profile, ruleAt } from '../../plot/marks/decorations.js';
 import { overviewAsk } from '../../api/answers.js';
 import {
   isPastTraining,
-  LEAST,
   placeIn,
   regionAfter,
   resolutionInWords,
   sizeOf,
   textsOf,
   writeRegion,
-  within,
 } from './region.js';
 import { panes } from '../../plot/panes.js';
 import { structuresIn } from '../../rules/map_structure.js';
@@ -31,7 +28,7 @@ import { structuresIn } from '../../rules/map_structure.js';
  * @import { Ask, Matrix, NamedArray, Token, Trace } from '../../trace/trace.js'
  * @import { Figure, Frame, ViewState } from '../../plot/figure.js'
  * @import { Table } from '../../plot/chart.js'
- * @import { Box, Cell, CellCursor } from '../../plot/grid.js'
+ * @import { Cell, CellCursor } from '../../plot/grid.js'
  * @import { Datum, Meaning } from '../../plot/marks/mark.js'
  * @import { Pane } from '../../plot/panes.js'
  * @import { Part, Region, Shown } from './region.js'
@@ -44,7 +41,7 @@ const N_STRONGEST = 3;
 /** Marks in the sentence are of single tokens; bins of more would mark a page of it. */
 const MOST_MARKED = 16;
 
-/** @typedef {{title: string, rows: Ask, trace: Trace, overview: Trace, state: ViewState, pool: 'mean'|'max', attention: string, whole: Shown, shown: Shown, tile: Record<string, string|number>|null}} Subject */
+/** @typedef {{title: string, rows: Ask, trace: Trace, overview: Trace, state: ViewState, pool: 'mean'|'max', attention: string, shown: Shown, tile: Record<string, string|number>|null}} Subject */
 
 /** @param {Subject} subject @returns {Figure} */
 export function mapFigure(subject) {
@@ -105,7 +102,7 @@ export function mapFigure(subject) {
           ofRows: columnsOf(strips),
         },
         sentence: { query: null, parts: partsOf(subject) },
-        cursor: cursorOf(subject, { isExact, top, picked, start: picked ?? most[0] }),
+        cursor: cursorOf(subject, { isExact, picked, start: picked ?? most[0] }),
       },
       state,
     ),
@@ -114,17 +111,16 @@ export function mapFigure(subject) {
 
 /**
  * @param {Subject} subject
- * @param {{isExact: boolean, top: number, picked: Cell|null, start?: Cell}} of
+ * @param {{isExact: boolean, picked: Cell|null, start?: Cell}} of
  * @returns {Partial<CellCursor>}
  */
-function cursorOf(subject, { isExact, top, picked, start = { row: 0, column: 0 } }) {
+function cursorOf(subject, { isExact, picked, start = { row: 0, column: 0 } }) {
   return {
     chooseHint: `Enter ${isExact ? 'marks the cell, +' : 'or +'} zooms in on it, − out, 0 to the whole text, Shift and arrows move`,
-    note: `${isExact ? 'Click to mark a cell.' : 'Click to zoom in.'} ${isNarrow(subject.state.width) ? 'Two fingers move and zoom.' : 'Drag to move; Ctrl and the wheel, or a pinch, zooms.'}`,
+    note: isExact ? 'Click to mark a cell.' : 'Click to zoom in.',
     start,
     picked,
     move: movesOf(subject),
-    pan: panOf(subject, top),
   };
 }
 
@@ -239,35 +235,6 @@ function movesOf({ trace, state, shown: { region, rows, columns } }) {
     const next = regionAfter(key, region, size, about ?? undefined);
     return next && { long_region: writeRegion(next, size) };
   };
-}
-
-/** @param {Subject} subject @param {number} top of the colours @returns {CellCursor['pan']} */
-function panOf({ trace, state, whole, shown }, top) {
-  const size = sizeOf(trace, state);
-  return {
-    box: boxOf(shown.region),
-    most: { across: size.keys, down: size.queries },
-    least: LEAST,
-    layers: [whole, shown].map(({ matrix, region }) => ({ matrix, box: boxOf(region) })),
-    colours: sequential(state.palette.theme),
-    top,
-    patch: ({ x0, x1, y0, y1 }) => ({
-      long_region: writeRegion(
-        { queries: rounded(y0, y1, size.queries), keys: rounded(x0, x1, size.keys) },
-        size,
-      ),
-    }),
-  };
-}
-
-/** @param {Region} region @returns {Box} */
-function boxOf({ queries: [y0, y1], keys: [x0, x1] }) {
-  return { x0, x1, y0, y1 };
-}
-
-/** @param {number} from @param {number} to @param {number} count @returns {Part} whole tokens of it */
-function rounded(from, to, count) {
-  return within(from, Math.min(count, Math.max(1, Math.round(to - from))), count);
 }
 
 /**

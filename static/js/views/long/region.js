@@ -175,11 +175,6 @@ export function ofTile({ tensors }, region, attention, pool) {
   return withoutFuture(shown, attention);
 }
 
-/** @param {Trace} overview @param {ViewState} state @returns {Shown|null} */
-export function wholeShown(overview, state) {
-  return ofWhole(overview, state, wholeOf(sizeOf(overview, state)));
-}
-
 /**
  * Cells whose keys all come after their queries hold no weight.
  * @param {Shown} shown
@@ -229,7 +224,7 @@ export function listSmallMaps(trace, state) {
 /** The most bins a side. */
 export const BINS = 256;
 /** The fewest tokens a side that are worth looking at. */
-export const LEAST = 8;
+const LEAST = 8;
 /** The weights of which a server makes one tile; a larger region is part of the whole map. */
 const MOST_TILE_CELLS = 2 ** 26;
 /** The share of a side by which a step moves. */
@@ -306,7 +301,7 @@ export function writeRegion({ queries, keys }, size) {
  * @param {number} count
  * @returns {Part} of this length, moved into the text
  */
-export function within(from, length, count) {
+function within(from, length, count) {
   const first = Math.max(0, Math.min(count - length, Math.round(from)));
   return [first, first + length];
 }

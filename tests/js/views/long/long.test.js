@@ -4,7 +4,6 @@ import { test } from 'node:test';
 import { callOf } from '../../../../static/js/api/request_code.js';
 import { findCeiling } from '../../../../static/js/trace/arithmetic.js';
 import { shrunk } from '../../../../static/js/ui/map_heads.js';
-import { boxAfter } from '../../../../static/js/ui/pan_zoom.js';
 import { long } from '../../../../static/js/views/long/long.js';
 import {
   divideIntoBins,
@@ -160,20 +159,6 @@ test('a small map is the mean of the cells it covers, empty after the query', ()
   const small = shrunk({ ...map, isCausal: true }, 3);
   deepEqual([...small.slice(0, 5)], [0.5, NaN, NaN, 1.5, 2.5]);
   equal(findCeiling(small, 0.98), 2.5);
-});
-
-test('fingers keep the cells that they touched', () => {
-  const pan = { most: { across: 1000, down: 1000 }, least: 8 };
-  const box = { x0: 400, x1: 600, y0: 400, y1: 600 };
-  const at = (x, y = 0.5) => ({ x, y });
-  deepEqual(boxAfter(pan, box, [at(0.5)], [at(0.25)]), { x0: 450, x1: 650, y0: 400, y1: 600 });
-  deepEqual(boxAfter(pan, box, [at(0.25), at(0.75)], [at(0), at(1)]), {
-    x0: 450,
-    x1: 550,
-    y0: 450,
-    y1: 550,
-  });
-  deepEqual(boxAfter(pan, box, [at(0)], [at(0)], 100), { x0: 0, x1: 1000, y0: 0, y1: 1000 });
 });
 
 test('the numbers of the rows are means of their bins, in their own units', () => {
