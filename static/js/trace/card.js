@@ -35,8 +35,6 @@ export function textsInWords(names) {
 
 /** @typedef {NonNullable<ModelAnswer['attentions']>[number]} SoftmaxTerms of one attention: scores = softcap·tanh(scale·q·k / softcap) + bias */
 
-/** @typedef {NonNullable<ModelAnswer['curves']>[number]} RunPicture some figures of a training run in one unit */
-
 /**
  * The card of a model: as `GET /api/v1/models` lists it, and the rest as `GET /api/v1/models/{id}`
  * answers it.

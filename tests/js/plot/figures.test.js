@@ -66,9 +66,9 @@ const together = (other) => ({
   compare: [
     { compare_with: 'text', compare_text: other },
     { compare_with: 'model', compare_model: 'turning' },
-    { compare_with: 'model', compare_model: 'slanted', compare_shown: 'most' },
+    { compare_with: 'model', compare_model: 'slanted' },
     { compare_heads: [0, 1] },
-    { compare_heads: [0], compare_layer: 1, compare_shown: 'most' },
+    { compare_heads: [0], compare_layer: 1 },
     { compare_edit: 'experts', compare_experts: [0, 1] },
     { compare_edit: 'quantize', compare_bits: 2, compare_part: 'attention' },
     { compare_edit: 'temperature', compare_temperature: 4 },

@@ -15,7 +15,6 @@ import { cell } from '../../plot/marks/mark.js';
 import { band } from '../../plot/scales.js';
 import { choosing, queryOf } from '../../state/state.js';
 import { difference, meanMoved, openMostChanged, weightsSeen } from './heads.js';
-import { hiding, isHiding } from './edits.js';
 import { byUnits, alignTokens } from './match.js';
 import { attentionOf, isMapped, isSamePlace, NO_ATTENTION } from './sides.js';
 
@@ -181,8 +180,7 @@ function ofPage({ side, matrix, rows, columns }, state) {
   return {
     meaning: {
       tokens: ({ row, column }) => ({ query: row, key: column }),
-      choose: (cell) =>
-        isHiding(state) ? hiding(state, cell) : choosing(trace, place.rows, cell.row),
+      choose: ({ row }) => choosing(trace, place.rows, row),
     },
     sentence: {
       sides: { rows: place.rows, columns: place.columns },
@@ -193,10 +191,6 @@ function ofPage({ side, matrix, rows, columns }, state) {
     cursor: {
       chosen: { row: query },
       start: { row: query, column: findStrongest(matrix, { row: query }) },
-      ...(isHiding(state) && {
-        note: 'Choose a cell to hide its key from its query, and a second one for a block.',
-        chooseHint: 'Enter hides the key from the query; a second cell makes a block',
-      }),
     },
   };
 }

@@ -3,14 +3,13 @@
  */
 
 import { noticeOf } from '../../api/answers.js';
-import { percent, share, signed } from '../../words/numbers.js';
+import { percent, signed } from '../../words/numbers.js';
 import { range } from '../../trace/trace.js';
-import { tokenInWords } from '../../trace/word_names.js';
 import { ATTENTIONS, isRating, choosePlace } from '../../trace/attention.js';
 import { differenceFigure, sideFigure } from './attention.js';
 import { controls } from './controls.js';
-import { cardsOf, partnerOf, partnersOf, picturesOf, rewardFigure, runFigure } from './models.js';
-import { headsFigure, largestChange, mostChanged, partnersFigure, shownSides } from './heads.js';
+import { cardsOf, partnerOf, partnersOf, rewardFigure } from './models.js';
+import { headsFigure, mostChanged } from './heads.js';
 import { nextFigure } from './next_token.js';
 import { TO_EXPERIMENT, UNSCALED } from '../unscaled.js';
 import { asks, isMapped, nameOfB, otherOf, readSides, readWish } from './sides.js';
@@ -22,10 +21,6 @@ import { asks, isMapped, nameOfB, otherOf, readSides, readWish } from './sides.j
 
 /** The sentence on the prediction does not depend on the width of its bars. */
 const ANY_WIDTH = 600;
-
-const KL = {
-  KL: 'Kullback–Leibler divergence, Σ p·log₂(p/q): how far the model has moved from the one it began with',
-};
 
 /** @type {ViewCode} */
 export const compare = {
@@ -46,18 +41,16 @@ export const compare = {
   wording(trace, state) {
     const before = state.answers?.before?.trace;
     if (!isAsked(trace, state) || !state.answers.after?.trace || !before) return {};
-    const sides = shownSides(trace, state);
+    const sides = readSides(trace, state);
     if (!isPredicted(trace, state)) return { answer: ofHeads(trace, sides, state) };
     const { grid } = nextFigure(sides, before.tensors.logits, { ...state, width: ANY_WIDTH });
     if (!grid) return {};
     const first = range(grid.rows).reduce((best, row) =>
       grid.value(row, 0) > grid.value(best, 0) ? row : best,
     );
-    const isOfRuns = picturesOf(state).some(({ lines }) => lines.some(({ name }) => name === 'KL'));
     return {
       help: compare.help,
       answer: [`${grid.describe(first, 0)}.`, ...ofHeads(trace, sides, state)],
-      ...(isOfRuns && { terms: { ...compare.terms, ...KL } }),
     };
   },
   controls: (trace, state) =>
@@ -89,7 +82,6 @@ export const compare = {
     const { answers } = state;
     /** @type {string} */
     const part = state.part ?? 'a';
-    if (part.startsWith('run-')) return runFigure(part, state);
     const title = TITLES[part];
     if (!isAsked(trace, state))
       return part === 'a' ? figureOfA(trace, state) : { title, ...invitation(trace, state) };
@@ -102,12 +94,11 @@ export const compare = {
             notice,
             isWaiting: !answers.after?.problem,
           };
-    const sides = shownSides(trace, state);
+    const sides = readSides(trace, state);
     if (part === 'a' || part === 'b')
       return { title: `${title}: ${sides[part].name}`, ...sideFigure(sides, part, state) };
     if (part === 'difference') return { title, ...differenceFigure(sides, state) };
     if (part === 'heads') return { title, ...headsFigure(sides, state) };
-    if (part === 'partners') return { title, ...partnersFigure(sides, cardsOf(state), state) };
     if (part === 'reward') {
       const rated = answers.rated?.trace;
       return {
@@ -146,7 +137,7 @@ function isPredicted(trace, state) {
   return ![trace.card, otherCard].some((card) => isRating({ card }));
 }
 
-/** Return the relation of the two heads of the maps, in words. @param {ReturnType<typeof shownSides>} sides @param {ViewState} state */
+/** Return the relation of the two heads of the maps, in words. @param {ReturnType<typeof readSides>} sides @param {ViewState} state */
 function relationOf({ a }, state) {
   const [ours, theirs] = cardsOf(state);
   const goesOn = { A: ours?.began_from === theirs?.id, B: theirs?.began_from === ours?.id };
@@ -160,7 +151,7 @@ function relationOf({ a }, state) {
     : `${headOfA} has no partner in B.`;
 }
 
-/** @param {Trace} trace @param {ReturnType<typeof shownSides>} sides @param {ViewState} state */
+/** @param {Trace} trace @param {ReturnType<typeof readSides>} sides @param {ViewState} state */
 function ofHeads(trace, sides, state) {
   const { compare_with: way, compare_edit: edit } = state;
   if (way === 'model') return areCardsPending(state) ? [] : [relationOf(sides, state)];
@@ -182,39 +173,13 @@ function ofHeads(trace, sides, state) {
           `The attention that changed most is that of layer ${most.layer}, head ${most.head}: ${percent(most.moved)} of it moved.`,
         ]
       : []),
-    ...largestInWords(sides),
   ];
 }
 
-/** Return the cell that changed most of all heads, in words. @param {ReturnType<typeof shownSides>} sides @returns {string[]} */
-function largestInWords({ a, b }) {
-  const cell = largestChange({ a, b });
-  if (!cell || !a.place) return [];
-  const { rows, columns } = a.place;
-  /** @param {import('../../trace/attention.js').Side} side @param {[number, number]} pair */
-  const placed = (side, [inA, inB]) => {
-    const [ours, theirs] = [tokenInWords(a.trace, side, inA), tokenInWords(b.trace, side, inB)];
-    return ours === theirs ? ours : `${ours} (in B ${theirs})`;
-  };
-  const [from, to] = [placed(rows, cell.query), placed(columns, cell.key)];
-  return [
-    `The largest change is in layer ${cell.layer}, head ${cell.head}, from ${from} to ${to}: ${share(cell.before)} in A, ${share(cell.after)} in B.`,
-  ];
-}
-
-/**
- * Return the last parts. Heads of a student and its teacher are matched; those of other models do
- * not correspond.
- * @param {Trace} trace
- * @param {ViewState} state
- */
+/** Return the last part; heads of two models do not correspond. @param {Trace} trace @param {ViewState} state */
 function lastParts(trace, state) {
   if (state.compare_with !== 'model') return ['heads'];
-  return [
-    ...(partnersOf(...cardsOf(state)) ? ['partners'] : []),
-    ...('rated' in asks(trace, state) ? ['reward'] : []),
-    ...picturesOf(state).map((_, number) => `run-${number}`),
-  ];
+  return 'rated' in asks(trace, state) ? ['reward'] : [];
 }
 
 /**
@@ -248,7 +213,6 @@ const TITLES = {
   difference: 'B − A',
   next: 'The prediction',
   heads: 'Which heads changed',
-  partners: 'Which heads agree',
   reward: 'The reward of this text',
 };
 

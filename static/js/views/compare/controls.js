@@ -7,7 +7,6 @@ import { weightsAt } from '../../trace/attention.js';
 import { range } from '../../trace/trace.js';
 import { choosingModel, NOTHING_CHOSEN } from '../../state/state.js';
 import { control, choice, headControls, numbered } from '../../ui/controls.js';
-import { followsChange } from './heads.js';
 import { ALL_LAYERS, isOffered, isOutsideLayers, otherOf, othersOf, readWish } from './sides.js';
 
 /**
@@ -34,11 +33,6 @@ const EDITS = [
     id: 'network',
     title: 'Networks off',
     help: 'Feed-forward networks, or all experts of a layer, that write nothing, or a value of a corpus',
-  },
-  {
-    id: 'hidden',
-    title: 'Hidden keys',
-    help: 'Queries that may not see keys: choose a cell of A, and a second one for a block',
   },
   { id: 'experts', title: 'Experts off', help: 'Experts that are never chosen' },
   { id: 'no_scaling', title: 'No 1/√d', help: 'Scores without the division by √d_head' },
@@ -69,10 +63,6 @@ const WHERE = [
   { id: 'encoder', title: 'Encoder' },
   { id: 'decoder', title: 'Decoder' },
   { id: 'cross', title: 'Cross' },
-];
-const SHOWN = [
-  { id: 'open', title: 'Chosen', help: 'The head that was chosen' },
-  { id: 'most', title: 'Most changed', help: 'The head whose attention changed most' },
 ];
 const RANGES = [
   { id: 'one', title: '0 to 1' },
@@ -130,7 +120,7 @@ function editControls(trace, state) {
 }
 
 /** @param {Wish} wish @param {Card|undefined} card @returns {Control[]} */
-function ofKind({ kind, heads, experts, temperature, bits, part, to, isFixed }, card) {
+function ofKind({ kind, heads, experts, temperature, bits, part, to }, card) {
   const written = choice('compare_to', 'Writes', to, BASELINES);
   if (kind === 'network') return [written];
   if (kind === 'quantize')
@@ -138,16 +128,12 @@ function ofKind({ kind, heads, experts, temperature, bits, part, to, isFixed }, 
       control('number', 'compare_bits', 'Bits a weight', bits, { step: 1, shown: String(bits) }),
       choice('compare_part', 'Of', part, PARTS),
     ];
-  if (kind === 'heads' || kind === 'hidden')
+  if (kind === 'heads')
     return [
-      control('counts', 'compare_heads', kind === 'heads' ? 'Heads off' : 'In heads', heads, {
+      control('counts', 'compare_heads', 'Heads off', heads, {
         options: numbered(range(card?.n_heads ?? 0), 'head'),
       }),
-      kind === 'heads'
-        ? written
-        : control('flag', 'compare_fixed', 'Other weights stay', isFixed, {
-            help: 'Otherwise the rest of a row is scaled so that it sums to 1',
-          }),
+      written,
     ];
   if (kind === 'experts')
     return [
@@ -206,10 +192,5 @@ function modelControls(trace, state) {
 function lookControls(trace, state, place) {
   const layers = weightsAt(place, trace);
   if (layers.length === 0) return [];
-  const { compare_with: way, compare_shown: shown, range: end } = state;
-  return [
-    ...(way === 'model' ? [] : [choice('compare_shown', 'Head shown', shown, SHOWN)]),
-    ...(followsChange(state) ? [] : headControls(layers, trace, state)),
-    choice('range', 'Colours', end, RANGES),
-  ];
+  return [...headControls(layers, trace, state), choice('range', 'Colours', state.range, RANGES)];
 }

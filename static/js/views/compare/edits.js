@@ -1,6 +1,6 @@
 /**
  * The edits that a pass can be compared with: what is switched off, to zero or to values of a corpus,
- * keys that are hidden from queries, and other changes of the softmax or the weights.
+ * and other changes of the softmax or the weights.
  */
 
 import { counted } from '../../words/lists.js';
@@ -11,20 +11,17 @@ import { range } from '../../trace/trace.js';
  * @import { Card } from '../../trace/card.js'
  */
 
-/** @typedef {'heads'|'network'|'experts'|'hidden'|'no_scaling'|'temperature'|'quantize'} EditKind */
+/** @typedef {'heads'|'network'|'experts'|'no_scaling'|'temperature'|'quantize'} EditKind */
 /** @typedef {'zero'|'mean'|'resample'} Baseline what heads and networks that are off write: nothing, their mean over a corpus, or what they wrote at a token drawn from it */
 /** @typedef {'all'|'attention'|'feed_forward'|'embedding'} Part of the weights */
 
 /**
  * @typedef {Object} Wish
  * @property {EditKind} kind
- * @property {number[]} heads to switch off, or that do not see the keys that are hidden
+ * @property {number[]} heads to switch off
  * @property {Baseline} [to]
  * @property {string[]} [attentions] the paths of those in which heads are off
  * @property {string[]} [networks] the paths of those that are off
- * @property {number[]} [rows] the queries that keys are hidden from
- * @property {number[]} [keys] that are hidden
- * @property {boolean} [isFixed] whether the other weights of these rows stay
  * @property {number[]} experts to switch off
  * @property {number} temperature
  * @property {number} bits of each weight
@@ -38,9 +35,7 @@ import { range } from '../../trace/trace.js';
 export function writeEdits(wish) {
   const { kind, heads, experts, temperature, bits, modules, layer, where, to = 'zero' } = wish;
   const place = { ...(layer !== null && { layer }), ...(where !== 'all' && { where }) };
-  const { attentions = [], networks = [], rows = [], keys = [], isFixed = false } = wish;
-  if (kind === 'hidden')
-    return [{ kind: 'knock_out', queries: rows, keys, heads, renormalised: !isFixed, ...place }];
+  const { attentions = [], networks = [] } = wish;
   if (kind === 'network')
     return networks.map((path) =>
       to === 'zero'
@@ -67,19 +62,14 @@ const PLACES = {
   cross: ' of cross-attention',
 };
 
-/**
- * @param {Wish} wish
- * @param {{rows: string[], columns: string[]}} tokens
- * @returns {string} `head 0 off in all layers`
- */
-export function editInWords(wish, tokens) {
+/** @param {Wish} wish @returns {string} `head 0 off in all layers` */
+export function editInWords(wish) {
   const { kind, heads, experts, temperature, bits, part, layer, where, to = 'zero' } = wish;
   if (kind === 'quantize') return bitsInWords(bits, part, layer);
   const layers = layer === null ? 'all layers' : `layer ${layer}`;
   const what = {
     heads: `${listed('head', heads)} ${IN_WORDS[to]}`,
     network: `the network${layer === null ? 's' : ''} ${IN_WORDS[to]}`,
-    hidden: `${spanned(tokens.rows, wish.rows)} may not see ${spanned(tokens.columns, wish.keys)}: ${listed('head', heads)}`,
     experts: `${listed('expert', experts)} off`,
     no_scaling: 'no division by √d_head',
     temperature: `softmax temperature ${temperature}`,
@@ -114,36 +104,6 @@ const IN_WORDS = {
   mean: 'at the mean over a corpus',
   resample: 'as at a token drawn from a corpus',
 };
-
-/** Return the first and the last of some tokens, in words. @param {string[]} tokens @param {number[]} [numbers] */
-function spanned(tokens, numbers = []) {
-  const [first, last] = [numbers[0], numbers.at(-1)].map((at) => `“${tokens[at ?? 0] ?? ''}”`);
-  return numbers.length < 2 ? first : `${first} to ${last}`;
-}
-
-/**
- * Return the change when a cell of the map is chosen for hiding: the first cell is hidden by itself, a
- * second one makes a block of the two, and the next begins again.
- * @param {Record<string, any>} state
- * @param {{row: number, column: number}} cell
- */
-export function hiding({ compare_rows: rows = [], compare_keys: keys = [] }, { row, column }) {
-  const isCorner = rows.length === 1 && keys.length === 1;
-  const isSame = isCorner && rows[0] === row && keys[0] === column;
-  if (!isCorner || isSame) return { compare_rows: [row], compare_keys: [column] };
-  return { compare_rows: between(rows[0], row), compare_keys: between(keys[0], column) };
-}
-
-/** @param {number} a @param {number} b */
-function between(a, b) {
-  const first = Math.min(a, b);
-  return range(Math.abs(a - b) + 1).map((step) => first + step);
-}
-
-/** Return true if a chosen cell is hidden. @param {Record<string, any>} state */
-export function isHiding({ compare_with: way, compare_edit: kind }) {
-  return way === 'edit' && kind === 'hidden';
-}
 
 /**
  * Return the paths of attentions and networks, in one layer or in all.

@@ -4,19 +4,16 @@
 
 import { largestIn } from '../../trace/arithmetic.js';
 import { extent, matrixAt, range, withoutFuture, buildMatrix, valueIn } from '../../trace/trace.js';
-import { cardPath } from '../../api/calls.js';
-import { decimal, percent, tick } from '../../words/numbers.js';
+import { percent, tick } from '../../words/numbers.js';
 import { heldWeightsAt, weightsAt } from '../../trace/attention.js';
 import { chart } from '../../plot/chart.js';
 import { cell } from '../../plot/marks/mark.js';
 import { band } from '../../plot/scales.js';
 import { createMemo } from '../../state/state.js';
 import { alignTokens } from './match.js';
-import { partnersOf } from './models.js';
-import { isMapped, NO_ATTENTION, showing, readSides } from './sides.js';
+import { isMapped, NO_ATTENTION, showing } from './sides.js';
 
 /**
- * @import { Card } from '../../trace/card.js'
  * @import { Matrix, NamedArray, Trace } from '../../trace/trace.js'
  * @import { Figure, ViewState } from '../../plot/figure.js'
  * @import { Table } from '../../plot/chart.js'
@@ -72,65 +69,6 @@ export function headsFigure({ a, b }, state) {
           note: 'Choose a head to see it in the maps above.',
           chosen: { row: layers.indexOf(a.layer), column: a.head },
         },
-      },
-      state,
-    ),
-  };
-}
-
-/**
- * Draw the heads of A that have a partner in B, as the card of the student lists them; null:
- * neither model is the other's teacher.
- * @param {{a: Side, b: Side}} sides
- * @param {[Card|undefined, Card|undefined]} cards the full ones of A and B
- * @param {ViewState} state
- * @returns {Partial<Figure>|null}
- */
-export function partnersFigure({ a, b }, [ours, theirs], state) {
-  const matched = partnersOf(ours, theirs);
-  if (!matched || !ours) return null;
-  const { pairs, student } = matched;
-  const { n_layers: rows, n_heads: columns } = ours;
-  const data = new Float64Array(rows * columns).fill(NaN);
-  for (const { layer, head, correlation } of pairs) data[layer * columns + head] = correlation;
-  /** @param {number} row @param {number} column */
-  const pairAt = (row, column) => pairs.find(({ layer, head }) => layer === row && head === column);
-  return {
-    help: 'Each head of the smaller model has one partner in the larger: the matching with the greatest sum of correlations of their attention on held-out text.',
-    summary: `Correlation of each head of A with its partner in B: ${rows} layers of ${columns} heads.`,
-    facts: [
-      [
-        'Mean correlation',
-        decimal(pairs.reduce((sum, { correlation }) => sum + correlation, 0) / pairs.length),
-      ],
-      ['Pairs', String(pairs.length)],
-    ],
-    ...headMap(
-      { rows, columns, data },
-      range(rows),
-      {
-        ramp: { title: 'correlation', domain: [-1, 1], isDiverging: true },
-        text: (value) => decimal(value),
-        meaning: {
-          format: (value) => decimal(value),
-          name: ({ row, column }) => {
-            const partner = pairAt(row, column)?.partner;
-            return `layer ${row}, head ${column}${partner ? ` → layer ${partner.layer}, head ${partner.head} of B` : ''}`;
-          },
-          number: ({ value }) => (Number.isNaN(value) ? 'no partner' : decimal(value)),
-          say: ({ row, column }) => {
-            const pair = pairAt(row, column);
-            return pair
-              ? `Layer ${row}, head ${column} of A corresponds to layer ${pair.partner.layer}, head ${pair.partner.head} of B: correlation ${decimal(pair.correlation)}`
-              : `Layer ${row}, head ${column} of A has no partner in B`;
-          },
-          choose: ({ row, column }) => ({ layer: row, head: column }),
-        },
-        table: {
-          quantity: `correlation of the attention of a head of A (${a.name}) and of its partner in B (${b.name})`,
-          call: { path: cardPath(student) },
-        },
-        cursor: { chosen: { row: a.layer, column: a.head } },
       },
       state,
     ),
@@ -213,66 +151,6 @@ export function mostChanged({ a, b }) {
   return moved > ROUNDING
     ? { layer: weightsAt(a.place, a.trace)[row].layer, head: column, moved }
     : null;
-}
-
-/** @typedef {{layer: number, head: number, query: [number, number], key: [number, number], before: number, after: number}} Change a cell, by its tokens in A and B */
-
-/**
- * Return the cell whose weight changed most, of all heads.
- * @param {{a: Side, b: Side}} sides of one model
- * @returns {Change|null} null: there are no maps, or nothing changed
- */
-export function largestChange({ a, b }) {
-  if (!isMapped(a) || !isMapped(b)) return null;
-  return memoOfCell([a.trace, b.trace, a.place.id], () => findLargest(a, b));
-}
-
-const memoOfCell = createMemo();
-
-/** @param {MappedSide} a @param {MappedSide} b */
-function findLargest(a, b) {
-  const [queries, keys] = [a.place.rows, a.place.columns].map(
-    (side) => alignTokens(a, b, side).pairs,
-  );
-  /** @type {Change|null} */
-  let largest = null;
-  let reach = ROUNDING;
-  for (const { site, layer } of heldWeightsAt(a.place, a.trace)) {
-    const [inA, inB] = [a, b].map(({ trace }) => trace.tensors[site]);
-    for (let head = 0; head < inA.shape[0]; head += 1) {
-      const [left, right] = [inA, inB].map((array) => matrixAt(array, head));
-      for (const query of queries)
-        for (const key of keys) {
-          const before = left.data[query[0] * left.columns + key[0]];
-          const after = right.data[query[1] * right.columns + key[1]];
-          if (Math.abs(after - before) <= reach) continue;
-          reach = Math.abs(after - before);
-          largest = { layer, head, query, key, before, after };
-        }
-    }
-  }
-  return largest;
-}
-
-/**
- * Return true if the maps follow the head that changed most; heads of two models do not correspond.
- * @param {ViewState} state
- */
-export function followsChange({ compare_with: way, compare_shown: shown }) {
-  return shown === 'most' && way !== 'model';
-}
-
-/**
- * Return the two sides, of the chosen head or of the one that changed most.
- * @param {Trace} trace
- * @param {ViewState} state whose answers are here
- */
-export function shownSides(trace, state) {
-  const sides = readSides(trace, state);
-  const most = followsChange(state) ? mostChanged(sides) : null;
-  if (!most) return sides;
-  const { layer, head } = most;
-  return readSides(trace, { ...state, ...showing(sides, state, { layer, head }) });
 }
 
 const memo = createMemo();

@@ -4,19 +4,12 @@
  */
 
 import { cardOf, modelName, wholeOf } from '../../api/calls.js';
-import { shortened, visibleLine } from '../../words/text.js';
-import {
-  hasTwoSides,
-  headInWords,
-  choosePlace,
-  tokensOf,
-  heldWeightsAt,
-} from '../../trace/attention.js';
-import { highestIn, matrixAt, range, rowOf } from '../../trace/trace.js';
+import { shortened } from '../../words/text.js';
+import { hasTwoSides, headInWords, choosePlace, heldWeightsAt } from '../../trace/attention.js';
+import { range } from '../../trace/trace.js';
 import { sharedLength } from '../../trace/words.js';
 import { request, weightSites } from '../../api/answers.js';
 import { withSystem } from '../../state/conversation.js';
-import { queryOf } from '../../state/state.js';
 import { editInWords, writeEdits, pathsOf } from './edits.js';
 import { cardsOf, partnerOf, raterOf } from './models.js';
 
@@ -64,16 +57,13 @@ export function readWish(trace, state) {
   /** @param {number[]} numbers @param {number} standard */
   const or = (numbers, standard) => (numbers.length > 0 ? numbers : [standard]);
   const kind = isOffered(state.compare_edit, card) ? state.compare_edit : 'heads';
-  const wanted =
-    state.compare_layer ?? (kind === 'heads' || kind === 'hidden' ? state.layer : null);
+  const wanted = state.compare_layer ?? (kind === 'heads' ? state.layer : null);
   const layer = layers.includes(wanted) && !isOutsideLayers(state) ? wanted : null;
   const where = placeOfEdit(card, state);
   return {
     kind,
     to: state.compare_to,
     ...pathsOf(card, layer, where),
-    ...(kind === 'hidden' && blockOf(trace, state)),
-    isFixed: Boolean(state.compare_fixed),
     heads: or(known(state.compare_heads, card?.n_heads ?? 0), headOf(state, card?.n_heads ?? 0)),
     experts: or(known(state.compare_experts, card?.moe?.n_experts ?? 0), 0),
     temperature: state.compare_temperature,
@@ -83,33 +73,6 @@ export function readWish(trace, state) {
     layer,
     where,
   };
-}
-
-/**
- * Return the cells that are hidden: those that were chosen, or the strongest of the chosen query.
- * @param {Trace} trace
- * @param {ViewState} state
- */
-function blockOf(trace, state) {
-  const { compare_rows: rows = [], compare_keys: keys = [] } = state;
-  if (rows.length > 0 && keys.length > 0) return { rows, keys };
-  const place = choosePlace(state, trace);
-  const query = place ? queryOf(state, trace, place.rows) : 0;
-  const layers = heldWeightsAt(place, trace);
-  const open = layers.find(({ layer }) => layer === state.layer) ?? layers.at(-1);
-  if (!open) return { rows: [query], keys: [0] };
-  const weights = trace.tensors[open.site];
-  const head = headOf(state, weights.shape[0]);
-  return { rows: [query], keys: [highestIn(rowOf(matrixAt(weights, head), query))] };
-}
-
-/** Return the texts of the tokens that rows and columns of the open attention are of. @param {Trace} trace @param {ViewState} state */
-function tokenNames(trace, state) {
-  const place = choosePlace(state, trace);
-  const [rows, columns] = [place?.rows, place?.columns].map((side) =>
-    (side ? tokensOf(trace, side) : []).map(({ text }) => visibleLine(text).trim()),
-  );
-  return { rows, columns };
 }
 
 /**
@@ -153,8 +116,7 @@ export function showing({ a }, state, shown) {
   const wish = state.compare_with === 'edit' && a.trace.card ? readWish(a.trace, state) : null;
   return {
     ...shown,
-    compare_shown: 'open',
-    ...((wish?.kind === 'heads' || wish?.kind === 'hidden') && {
+    ...(wish?.kind === 'heads' && {
       compare_heads: wish.heads,
       compare_layer: wish.layer ?? ALL_LAYERS,
     }),
@@ -309,8 +271,7 @@ function tellingPart(sentence, otherSentence) {
 
 /** @param {Trace} trace @param {ViewState} state */
 export function nameOfB(trace, state) {
-  if (state.compare_with === 'edit')
-    return editInWords(readWish(trace, state), tokenNames(trace, state));
+  if (state.compare_with === 'edit') return editInWords(readWish(trace, state));
   if (state.compare_with === 'text' && trace.asked?.messages)
     return state.compare_text.trim()
       ? `system: “${state.compare_text}”`

@@ -1,4 +1,4 @@
-import { deepEqual, equal, match, notEqual, ok } from 'node:assert/strict';
+import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { standardsOf } from '../../../../static/js/state/state.js';
 import { VIEWS } from '../../../../static/js/views/registry.js';
@@ -163,16 +163,10 @@ test('each head shows how much of its attention moved, and an action opens the o
   ok(heads.grid.value(1, 0) > heads.grid.value(1, 1));
   deepEqual(
     difference.actions.map(({ patch }) => patch),
-    [{ layer: 1, head: 0, compare_shown: 'open', compare_heads: [0], compare_layer: 0 }],
+    [{ layer: 1, head: 0, compare_heads: [0], compare_layer: 0 }],
     'what is switched off stays',
   );
-  deepEqual(heads.grid.choose(1, 1), {
-    layer: 1,
-    head: 1,
-    compare_shown: 'open',
-    compare_heads: [0],
-    compare_layer: 0,
-  });
+  deepEqual(heads.grid.choose(1, 1), { layer: 1, head: 1, compare_heads: [0], compare_layer: 0 });
   match(difference.help, /No difference/);
 });
 
@@ -248,25 +242,6 @@ test('of texts of unequal length, a token without a counterpart is left out', ()
   match(plain(figures({ ...state, query: 2 }).next.notice), /“saw” has no counterpart in B/);
 });
 
-test('the sentence says the largest change of all heads, and where', () => {
-  const trace = traceA();
-  const [a, b] = [0.81, 0.61].map((weight) => {
-    const data = new Float32Array(2 * 5 * 5);
-    data[(5 + 4) * 5 + 2] = weight; // of head 1: row 4, column 2
-    return { ...trace.tensors, [SITE]: { ...trace.tensors[SITE], scale: 1, data } };
-  });
-  const tokens = TOKENS.map((token, index) => (index === 2 ? word(8, ' ran', 2) : token));
-  const compare_text = 'it ran <b> it';
-  const after = { trace: { ...trace, tensors: { ...b, logits: logits(5, () => 0) }, tokens } };
-  after.trace.text = compare_text;
-  const state = { compare_with: 'text', compare_text, answers: { before: before(), after } };
-  const { answer } = compare.wording({ ...trace, tensors: a }, stateOf(state));
-  match(
-    plain(answer.at(-1)),
-    /^The largest change is in layer 1, head 1, from the second “it” to “saw” \(in B “ran”\): 0\.810? in A, 0\.610? in B\.$/,
-  );
-});
-
 test('a second sentence is requested, and a rejected one shows its problem', () => {
   const invited = figures({ compare_with: 'text', answers: {} });
   deepEqual(Object.keys(invited), ['a', 'b']);
@@ -333,14 +308,7 @@ test('the heads of a student are matched with those of its teacher, from either 
   const theirs = { trace: { card: taught(OTHER) } };
   const ours = { trace: { card: CARD } };
   const answers = { before: before(), after: { trace: traceB() }, ours, theirs };
-  const { partners, heads } = figures({ compare_with: 'model', compare_model: 'other', answers });
-  equal(heads, undefined);
-  equal(partners.grid.value(1, 0), 0.9);
-  equal(partners.grid.value(0, 1), -0.25);
-  ok(Number.isNaN(partners.grid.value(0, 0)));
-  match(partners.grid.describe(1, 0), /corresponds to layer 0, head 1 of B: correlation 0.9/);
-  match(partners.grid.describe(0, 0), /has no partner/);
-  deepEqual(partners.grid.choose(0, 1), { layer: 0, head: 1 });
+  equal(figures({ compare_with: 'model', compare_model: 'other', answers }).heads, undefined);
   const said = (layer, head) => {
     const state = { compare_with: 'model', compare_model: 'other', answers, layer, head };
     return compare.wording(traceA(), stateOf(state)).answer.join(' ');
@@ -429,16 +397,4 @@ test('the view leads with the change of the prediction and of the heads', () => 
     stateOf({ compare_with: 'model', compare_model: 'other' }),
   );
   match(other.answer[1], /do not correspond/);
-});
-
-test('the maps follow the head that changed most until another is chosen', () => {
-  const off = { compare_edit: 'heads', compare_heads: [0], compare_layer: 0, layer: 0, head: 0 };
-  const state = stateOf({ compare_with: 'edit', compare_shown: 'most', ...off });
-  const [, changed] = /layer (\d, head \d)/.exec(compare.wording(traceA(), state).answer[2]);
-  notEqual(changed, '0, head 0');
-  for (const part of ['a', 'b'])
-    equal(compare.figure(traceA(), { ...state, part }).help, `Layer ${changed}.`);
-  const { grid } = compare.figure(traceA(), { ...state, part: 'heads' });
-  const chosen = { ...state, ...grid.choose(0, 1) };
-  equal(compare.figure(traceA(), { ...chosen, part: 'a' }).help, 'Layer 0, head 1.');
 });

@@ -1,4 +1,4 @@
-import { deepEqual, equal, ok } from 'node:assert/strict';
+import { deepEqual, equal } from 'node:assert/strict';
 import { test } from 'node:test';
 
 import {
@@ -8,9 +8,8 @@ import {
   weightsSeen,
 } from '../../../../static/js/views/compare/heads.js';
 import { nextChange } from '../../../../static/js/views/compare/next_token.js';
-import { picturesOf, runFigure } from '../../../../static/js/views/compare/models.js';
-import { writeEdits, hiding, pathsOf } from '../../../../static/js/views/compare/edits.js';
-import { near, PALETTE, sampleTrace } from '../../sample.js';
+import { writeEdits, pathsOf } from '../../../../static/js/views/compare/edits.js';
+import { near, sampleTrace } from '../../sample.js';
 
 const WISH = {
   kind: 'heads',
@@ -112,45 +111,6 @@ test('tokens of two vocabularies are matched by text, without a distance', () =>
   deepEqual(found, { a: [0.6, NaN], ' b': [0.3, 0.5], x: [NaN, 0.4] });
 });
 
-const CURVES = [
-  {
-    title: 'Right answers',
-    unit: 'share',
-    lines: [
-      { name: 'sampled', steps: [2, 4], values: [0.25, 0.5] },
-      { name: 'validation', steps: [4], values: [0.75] },
-    ],
-  },
-];
-const BINS = {
-  '0.0-0.1': { predicted: 0.04, observed: 0, pairs: 9 },
-  '0.9-1.0': { predicted: 0.98, observed: 1, pairs: 8 },
-};
-const state = {
-  width: 600,
-  height: 400,
-  palette: PALETTE,
-  answers: {
-    ours: { trace: { card: { id: 'sums', title: 'Sums', curves: CURVES } } },
-    theirs: { trace: { card: { id: 'r', title: 'Judge', metrics: { calibration: BINS } } } },
-  },
-};
-
-test('both models have the pictures of their runs, and a reward model its calibration', () => {
-  deepEqual(
-    picturesOf(state).map(({ title }) => title),
-    ['Right answers', 'Calibration'],
-  );
-  deepEqual(picturesOf({ answers: {} }), []);
-});
-
-test('calibration stands beside the line of a calibrated model', () => {
-  const { grid, layout } = runFigure('run-1', state);
-  ok(layout.xaxis.ticktext.includes('0.2'), 'digits as on the other axis');
-  deepEqual([grid.value(0, 0), grid.value(0, 1)], [0, 1]);
-  deepEqual([grid.value(1, 0), grid.value(1, 1)], [0.04, 0.98]);
-});
-
 test('heads and networks that are off write nothing, or a value of a corpus in each layer', () => {
   const card = { kind: 'decoder', n_layers: 2, moe: { layers: [1] } };
   const paths = pathsOf(card, null, 'all');
@@ -172,23 +132,4 @@ test('heads and networks that are off write nothing, or a value of a corpus in e
   });
   const both = pathsOf({ kind: 'encoder-decoder', n_layers: 1 }, 0, 'cross');
   deepEqual(both.attentions, ['decoder.layers.0.cross_attention']);
-});
-
-test('a chosen cell is hidden, a second one makes a block, a third begins again', () => {
-  const one = hiding({}, { row: 4, column: 1 });
-  deepEqual(one, { compare_rows: [4], compare_keys: [1] });
-  const block = hiding(one, { row: 2, column: 2 });
-  deepEqual(block, { compare_rows: [2, 3, 4], compare_keys: [1, 2] });
-  deepEqual(hiding(block, { row: 0, column: 0 }), { compare_rows: [0], compare_keys: [0] });
-  const wish = { ...WISH, kind: 'hidden', layer: 1, rows: [2, 3], keys: [1], isFixed: true };
-  deepEqual(writeEdits(wish), [
-    {
-      kind: 'knock_out',
-      queries: [2, 3],
-      keys: [1],
-      heads: WISH.heads,
-      renormalised: false,
-      layer: 1,
-    },
-  ]);
 });
