@@ -286,6 +286,6 @@ test('the copied code repeats a cut, in a task on all pairs', () => {
   deepEqual(/** @type {any} */ (rest.body).edges, ['tokens→0.0-1.v', 'tokens→0.ff']);
   match(
     pythonOf('http://here', [{ path: '/a', body: null, changed: cut }, cut], { quantity: 'e' }),
-    /read\(trace\)\nread\(changed\)/,
+    /show\(trace\)\nchanged = read/,
   );
 });
