@@ -89,7 +89,7 @@ export function originOf(trace, grid, cards = []) {
 }
 
 /** Members of a request that a caption says in words. */
-const SAID = ['model', 'text', 'target', 'edits', 'patching', 'logit_difference'];
+const SAID = ['model', 'text', 'target', 'edits', 'logit_difference'];
 
 /**
  * Return the facts that a caption needs beyond its title, so that the figure can be made again: the
@@ -111,7 +111,6 @@ export function madeOf(trace, grid, cards) {
   return [
     model.filter(Boolean).join(', '),
     textsIn(origin),
-    request.patching ? `Second sentence: ${quotedLine(request.patching.text)}` : '',
     grid.about ?? differenceIn(request),
     changesIn(origin),
     ...(origin.experiment ? [`Parameters: ${JSON.stringify(origin.parameters)}`] : []),

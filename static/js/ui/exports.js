@@ -74,11 +74,8 @@ export async function saveWhole(
   const { kept } = await import('./present.js');
   const opening = openingOf(location.hash, kept());
   // A prediction that was chosen to be explained is explained in the file too.
-  const { logit_difference, patching } = grid.request ?? {};
-  const wanted = {
-    ...{ model: asked?.model ?? model, text, target },
-    ...{ logit_difference, patching },
-  };
+  const { logit_difference } = grid.request ?? {};
+  const wanted = { ...{ model: asked?.model ?? model, text, target }, logit_difference };
   const page = resolution
     ? await (await import('./long_page.js')).longPageOf(trace, held)
     : await wholePage(withoutNulls(wanted), { signal, onProgress });

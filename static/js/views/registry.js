@@ -147,11 +147,7 @@ const ENTRIES = [
     title: 'Why this word',
     of: 'logits',
     needs: NEXT_TOKEN,
-    fields: {
-      word_show: choice(['parts', 'thread', 'patching', 'saliency']),
-      word_text: text(),
-      word_step: count(),
-    },
+    fields: { word_show: choice(['parts', 'thread', 'saliency']), word_step: count() },
   },
   {
     id: 'circuit',

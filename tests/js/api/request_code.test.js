@@ -37,12 +37,11 @@ test('the origin is the model, its revision, the texts and what was changed', ()
   deepEqual(originOf(trace, { request: { edits } }).edits, edits);
 });
 
-test('a caption names the second sentence, the tokens and the change, and what it compares with', () => {
+test('a caption names the tokens and the change, and what it compares with', () => {
   const edits = [{ kind: 'no_scaling' }];
   const request = {
     capture: [],
-    analyses: ['patching'],
-    patching: { text: 'it was', parts: ['residual'] },
+    analyses: ['saliency'],
     logit_difference: { position: 1, token: 7, against: 9 },
     edits,
     predictions: { top: 3 },
@@ -50,7 +49,7 @@ test('a caption names the second sentence, the tokens and the change, and what i
   const made = madeOf(trace, { request });
   deepEqual(made.slice(0, 2), ['tiny, revision r1', '“it saw” → “il vit”']);
   const words = made.join('. ');
-  for (const part of ['“it was”', 'token 1', '7', '9', '"no_scaling"', '"top":3'])
+  for (const part of ['token 1', '7', '9', '"no_scaling"', '"top":3'])
     ok(words.includes(part), part);
   ok(madeOf(trace, { request, about: '“a” rather than “b”' }).includes('“a” rather than “b”'));
   const choosing = { capture: ['a.b'], heads: [1], layers: [0], queries: [0], triangle: true };

@@ -56,11 +56,7 @@ const together = (other) => ({
   experts: [{ experts_show: 'routing', experts_expert: 1 }],
   stream: [{ stream_show: 'norms', stream_layer: 1 }],
   next_token: [{ next_token_temperature: 0.5, next_token_top_k: 3 }, { next_token_top_p: 0.5 }],
-  word: [
-    { word_show: 'patching', word_text: other, query: 2 },
-    { word_show: 'patching', word_text: other, query: 6 },
-    { word_show: 'parts', token: 9, against: 12 },
-  ],
+  word: [{ word_show: 'parts', token: 9, against: 12 }],
   translate: [{ translate_threshold: 0.2 }],
   why: [{ why_unscaled: true, why_temperature: 2 }],
   compare: [

@@ -151,9 +151,9 @@ test('the whole page is asked for, and opens on what is looked at', async () => 
   deepEqual([...new Uint8Array(bytes)], [...tile]);
   equal(tileIn(await page(maps, {})), null);
   equal(tileIn(await page(maps, { call: { path: '/api/v1/positional' } })), null);
-  const patching = { site: 'a' };
-  equal(tileIn(await page({}, { call: { path }, request: { patching } })), null);
-  deepEqual(posted, [['/api/v1/page', { ...ASKED, text: TEXT, patching }]]);
+  const logit_difference = { token: 7 };
+  equal(tileIn(await page({}, { call: { path }, request: { logit_difference } })), null);
+  deepEqual(posted, [['/api/v1/page', { ...ASKED, text: TEXT, logit_difference }]]);
   location.hash = '';
 });
 

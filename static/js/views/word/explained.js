@@ -8,7 +8,7 @@ import { percent } from '../../words/numbers.js';
 import { nameOfGuess, named } from '../../words/tokens.js';
 import { guessesAt, rivalOf } from '../../rules/prediction.js';
 import { choosing, queryOf } from '../../state/state.js';
-import { control, choice, tokenOptions } from '../../ui/controls.js';
+import { choice, tokenOptions } from '../../ui/controls.js';
 
 /**
  * @import { Ask, Trace } from '../../trace/trace.js'
@@ -23,21 +23,10 @@ const ANALYSIS = 'logit_attribution';
 const SHOW = [
   { id: 'parts', title: 'Parts', help: 'The exact contribution of each part to the prediction' },
   { id: 'thread', title: 'Step by step', help: 'Why each head looked where it did' },
-  {
-    id: 'patching',
-    title: 'Patching',
-    help: 'Activations of a second sentence, put into this one',
-  },
   { id: 'saliency', title: 'Saliency', help: 'Gradient × input, and erasure of each token' },
 ];
 /** @type {Record<string, string>} */
-const ANALYSES = {
-  parts: ANALYSIS,
-  thread: 'attention_thread',
-  patching: 'patching',
-  saliency: 'saliency',
-};
-const PATCHED = ['residual', 'attention', 'heads'];
+const ANALYSES = { parts: ANALYSIS, thread: 'attention_thread', saliency: 'saliency' };
 
 /**
  * Return the prediction that is explained: its position, and the two tokens that were chosen, or
@@ -55,9 +44,6 @@ export function requestOf(trace, state) {
   return {
     capture: [],
     analyses: [ANALYSES[showOf(state)]],
-    ...(showOf(state) === 'patching' && {
-      patching: { text: state.word_text ?? '', parts: PATCHED },
-    }),
     logit_difference: {
       position,
       ...(token !== null && { token }),
@@ -80,22 +66,12 @@ export function comparedIn(trace, { token, against, position }) {
 
 /** @param {Trace} trace @param {ViewState} state @returns {Record<string, Ask>} */
 export function asks(trace, state) {
-  if (refusalOf(trace, state) || isLacking(trace, state)) return {};
-  return { parts: requestOf(trace, state) };
+  return refusalOf(trace, state) ? {} : { parts: requestOf(trace, state) };
 }
 
 /** @param {ViewState} state */
 export function showOf({ word_show: show }) {
   return show ?? 'parts';
-}
-
-/**
- * Return true if patching has no second sentence yet.
- * @param {{text: string}} trace
- * @param {ViewState} state
- */
-export function isLacking({ text }, state) {
-  return showOf(state) === 'patching' && ['', text.trim()].includes((state.word_text ?? '').trim());
 }
 
 /**
@@ -157,7 +133,6 @@ export function controls(trace, state) {
   const [likeliest] = options;
   return [
     choice('word_show', 'Show', showOf(state), SHOW),
-    ...(showOf(state) === 'patching' ? [secondSentence(state)] : []),
     choice(name, isFilling(trace) ? 'Word at' : 'Word after', position, tokenOptions(tokens), {
       help: 'The position whose prediction is explained',
     }),
@@ -170,13 +145,6 @@ export function controls(trace, state) {
       ...options.filter(({ id }) => id !== (token ?? likeliest?.id)),
     ]),
   ];
-}
-
-/** @param {ViewState} state @returns {Control} */
-function secondSentence({ word_text: value }) {
-  return control('text', 'word_text', 'Second sentence', value ?? '', {
-    placeholder: 'The same number of tokens as above',
-  });
 }
 
 /**

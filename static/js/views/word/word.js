@@ -28,13 +28,11 @@ import {
   comparedIn,
   controls,
   attributionIn,
-  isLacking,
   probabilitiesOf,
   refusalOf,
   requestOf,
   showOf,
 } from './explained.js';
-import { patchingInWords, patchingFigure } from './patching.js';
 import { threadFigure } from './thread.js';
 
 /**
@@ -50,11 +48,6 @@ const LOGIT = {
 };
 /** @type {Record<string, Record<string, string>>} */
 const TERMS = {
-  patching: {
-    activation: 'a vector that the model computes on its way, at one place of one layer',
-    'share of the change': '(patched − first) / (second − first), in logit differences',
-    stream: 'the residual stream: the vector of a token, to which every layer adds',
-  },
   thread: {
     ...LOGIT,
     lead: 'the score of the key less the mean score of the keys that the token sees',
@@ -92,9 +85,7 @@ export const word = {
     const show = showOf(state);
     const terms = TERMS[show] ?? word.terms;
     const help = HELP[show] ?? word.help;
-    if (!attribution || show === 'saliency') return { help, terms };
-    if (show === 'thread') return { help, terms };
-    if (show === 'patching') return { help, terms, answer: patchingInWords(trace, attribution) };
+    if (!attribution || show !== 'parts') return { help, terms };
     const { preposition } = wordsFor(trace);
     const place = placeInWords(trace, predictingSide(trace), attribution.position);
     const [token, against] = tokensIn(attribution);
@@ -117,11 +108,6 @@ export const word = {
     if (show === 'saliency')
       return ['gradient_times_input', 'erasure'].map((chart) => ({ id: chart, state: { chart } }));
     if (show === 'thread') return [{ id: 'thread', state: {} }];
-    if (show === 'patching')
-      return Object.keys(attribution)
-        .filter((name) => attribution[name]?.axes?.[0] === 'layer')
-        .sort((a, b) => Number(b.includes('residual')) - Number(a.includes('residual')))
-        .map((chart) => ({ id: chart.replaceAll('.', '-'), state: { chart } }));
     return Object.keys(CHARTS)
       .filter((chart) => CHARTS[chart].rows(attribution, trace).length > 0)
       .map((chart) => ({ id: chart, state: { chart } }));
@@ -131,22 +117,12 @@ export const word = {
   figure(trace, state) {
     const reason = refusalOf(trace, state);
     if (reason) return { title: 'Why this word', notice: reason };
-    if (isLacking(trace, state))
-      return {
-        title: 'Patching',
-        notice:
-          'Type a second sentence with the same number of tokens, such as this one with a word changed: the maps then show which layer and word carry the difference.',
-        actions: [
-          { label: 'Copy the sentence and change a word', patch: { word_text: trace.text } },
-        ],
-      };
     const attribution = attributionIn(state);
     if (!attribution) {
       const answer = state.answers?.parts;
       return { title: 'Why this word', notice: noticeOf(answer), isWaiting: !answer?.problem };
     }
     if (showOf(state) === 'thread') return threadFigure(trace, state);
-    if (showOf(state) === 'patching') return patchingFigure(trace, state, attribution);
     const { title, help: meaning, rows } = chartOf(state.chart ?? 'layers');
     const parts = rows(attribution, trace);
     const help = SUMMED.includes(state.chart ?? 'layers')
@@ -281,8 +257,6 @@ function tokensIn({ token, against }) {
 const HELP = {
   thread:
     'From the predicted word backwards: the head that spoke for it, the earlier part that made it look where it did, and so on to a token. A share of a sum is no cause: the cut is.',
-  patching:
-    'Activations of the second sentence are put into the pass of the first, one at a time: at 100 % the prediction becomes that of the second sentence, at 0 % it stays as it is.',
   saliency:
     'Gradient × input multiplies each token’s vector by the slope of the difference there, as if the model were a straight line; erasure sets the vector to 0 and reads the text again. The two agree only as far as the model is linear, and neither tells which head or layer did it, as “Parts” does.',
 };

@@ -1,6 +1,5 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
-import { share } from '../../../../static/js/words/numbers.js';
 import { word } from '../../../../static/js/views/word/word.js';
 import { FRAME, pairTrace, plain, sampleTrace, tensor } from '../../sample.js';
 
@@ -214,40 +213,7 @@ function answered(trace, analysis, of, state = {}) {
   return { ...FRAME, query: 1, answers, ...state };
 }
 
-const every = (trace) => ({
-  ...trace,
-  card: { ...trace.card, analyses: ['patching', 'saliency'] },
-});
-
-test('patching asks for a second sentence, and maps the shares', () => {
-  const trace = every(withCard(sampleTrace()));
-  const lacking = { ...FRAME, word_show: 'patching' };
-  deepEqual(word.asks(trace, lacking), {});
-  match(word.figure(trace, lacking).notice, /second sentence/);
-  const asked = word.asks(trace, { ...lacking, word_text: 'it ran' }).parts;
-  equal(asked.patching.text, 'it ran');
-  const shares = {
-    differences: tensor(['text'], [2], 1),
-    'decoder.residual': tensor(['layer', 'position'], [2, 5], (at) => at / 10),
-    'decoder.self_attention.heads': tensor(['layer', 'head'], [2, 2], 0.5),
-  };
-  const same = { ...lacking, word_text: ` ${trace.text} ` };
-  deepEqual(word.asks(trace, same), {}, 'the copy of a sentence has nothing to say');
-  const shown = { word_show: 'patching', word_text: 'it ran' };
-  const said = (change) => {
-    const numbers = { ...shares, differences: tensor(['text'], [2], (at) => 1 + at * change) };
-    return plain(word.wording(trace, answered(trace, 'patching', numbers, shown)).answer[1]);
-  };
-  match(said(2), /before layer 0 by the stream at .* \(40 %\), and before layer 1 .* \(90 %\)/);
-  match(said(0.1), /small change/);
-  const tableAt = (change) => {
-    const numbers = { ...shares, differences: tensor(['text'], [2], (at) => at * change) };
-    const [{ grid }] = figuresOf(trace, answered(trace, 'patching', numbers, shown));
-    return [grid.format(0.447), share(grid.value(1, 4))];
-  };
-  deepEqual(tableAt(0.02), ['45 %', '0.900']);
-  deepEqual(tableAt(-0.009), ['40 %', '0.900'], 'rounding reaches the second digit of the share');
-});
+const every = (trace) => ({ ...trace, card: { ...trace.card, analyses: ['saliency'] } });
 
 test('saliency shows both kinds for each token', () => {
   const trace = every(withCard(sampleTrace()));
@@ -266,28 +232,4 @@ test('a caption names the tokens that are compared, and the place', () => {
     match(grid.about, /“saw” rather than “<i>&”, after token 1, /);
     equal(grid.request.logit_difference.position, 1);
   }
-});
-
-test('patching is the same way round on paper as on the page', () => {
-  const trace = withCard(sampleTrace(), { analyses: ['patching'] });
-  const patching = {
-    ...found(),
-    differences: tensor(['text'], [2], (at) => [1, 3][at]),
-    'decoder.residual': tensor(['layer', 'position'], [2, 5], (at) => at / 10),
-  };
-  const answers = { parts: { trace: { ...trace, analyses: { patching } } } };
-  const draw = (frame) =>
-    word.figure(trace, {
-      ...stateOf(trace),
-      answers,
-      word_show: 'patching',
-      word_text: 'it was',
-      chart: 'decoder.residual',
-      ...frame,
-    }).grid;
-  equal(draw({ width: 900 }).rows, 2);
-  equal(draw({ width: 330, pageWidth: 900 }).rows, 2);
-  equal(draw({ width: 330 }).rows, 5);
-  equal(draw({ width: 700, pageWidth: 330 }).rows, 5);
-  match(draw({ width: 900 }).about, /rather than/);
 });
