@@ -285,7 +285,7 @@ class Reader:
         """Choose an export of a drawing."""
         exports = self.view.locator(".exports").nth(panel)
         name = self.page.get_by_text(label, exact=True)
-        item = exports.locator("[role=menuitem]", has=name)
+        item = exports.locator(".menu-list button", has=name)
         if not item.is_visible():
             exports.locator(".menu", has=name).locator(".menu-button").click()
         item.click()

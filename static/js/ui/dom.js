@@ -224,6 +224,32 @@ function currentTheme() {
 
 let count = 0;
 
+/**
+ * Keep a popover beside its button while it is open.
+ * @param {HTMLElement} button
+ * @param {HTMLElement} box
+ */
+export function keepBeside(button, box) {
+  function place() {
+    const { left, top } = placeBeside(
+      button.getBoundingClientRect(),
+      { width: box.offsetWidth, height: box.offsetHeight },
+      { width: document.documentElement.clientWidth, height: window.innerHeight },
+    );
+    box.style.left = `${left}px`;
+    box.style.top = `${top}px`;
+  }
+
+  // Only while it is open: the window outlives the popover.
+  box.addEventListener('toggle', ({ newState }) => {
+    const isOpen = newState === 'open';
+    if (isOpen) place();
+    box.classList.toggle('is-placed', isOpen);
+    if (isOpen) window.addEventListener('scroll', place, { passive: true });
+    else window.removeEventListener('scroll', place);
+  });
+}
+
 /** @param {string} title what is explained */
 export function createHelp(title) {
   count += 1;
@@ -244,28 +270,7 @@ export function createHelp(title) {
   const host = element('span.help-host', { hidden: true }, button, box);
   let said = '';
 
-  function place() {
-    const { left, top } = placeBeside(
-      button.getBoundingClientRect(),
-      { width: box.offsetWidth, height: box.offsetHeight },
-      { width: document.documentElement.clientWidth, height: window.innerHeight },
-    );
-    box.style.left = `${left}px`;
-    box.style.top = `${top}px`;
-  }
-
-  box.addEventListener('toggle', ({ newState }) => {
-    const isOpen = newState === 'open';
-    if (isOpen) place();
-    box.classList.toggle('is-placed', isOpen);
-  });
-  window.addEventListener(
-    'scroll',
-    () => {
-      if (box.matches(':popover-open')) place();
-    },
-    { passive: true },
-  );
+  keepBeside(button, box);
 
   return {
     element: host,

@@ -5,7 +5,7 @@
 import { messageOf } from '../api/calls.js';
 import { READING } from '../api/answers.js';
 import { createControls } from './controls.js';
-import { button, element, withSymbols } from './dom.js';
+import { button, element, keepBeside, withSymbols } from './dom.js';
 import { createPlot } from './plot.js';
 
 /**
@@ -309,20 +309,6 @@ async function loadExports() {
 
 let count = 0;
 
-/** Pixels between the letters of an entry and the edge of its menu, and from there to the window's. */
-const INSET = 12;
-const MARGIN = 8;
-
-/**
- * Return the offset of a menu from its button's left edge, so that it stays in the window.
- * @param {number} left
- * @param {number} width
- */
-function shift(left, width) {
-  const most = document.documentElement.clientWidth - MARGIN - width;
-  return Math.max(MARGIN, Math.min(left - INSET, most)) - left;
-}
-
 /** @typedef {{label: string, help: string, act: () => void}} Item */
 
 /**
@@ -337,108 +323,21 @@ function createMenu(label, title, items, others = () => []) {
   /** @param {Item} item */
   const entryOf = ({ label: name, help, act }) =>
     element(
-      'li',
-      { role: 'none' },
-      element(
-        'button',
-        {
-          type: 'button',
-          role: 'menuitem',
-          tabindex: -1,
-          onclick: () => {
-            close(true);
-            act();
-          },
-        },
-        element('span.menu-name', name),
-        element('span.menu-help', help),
-      ),
+      'button',
+      { type: 'button', popovertarget: id, popovertargetaction: 'hide', onclick: act },
+      element('span.menu-name', name),
+      element('span.menu-help', help),
     );
   const entries = items.map(entryOf);
-  let buttons = entries.map((entry) => entry.querySelector('button'));
   const list = element(
-    'ul.menu-list',
-    { role: 'menu', id, 'aria-label': title, hidden: true },
+    'div.menu-list',
+    { id, popover: 'auto', role: 'group', 'aria-label': title },
     entries,
   );
-  const button = element(
-    'button.menu-button',
-    {
-      type: 'button',
-      title,
-      'aria-haspopup': 'menu',
-      'aria-expanded': 'false',
-      'aria-controls': id,
-    },
-    label,
+  const opener = element('button.menu-button', { type: 'button', title, popovertarget: id }, label);
+  list.addEventListener('beforetoggle', () =>
+    list.replaceChildren(...entries, ...others().map(entryOf)),
   );
-  const host = element('div.menu', button, list);
-
-  /** @param {Event} event */
-  const leave = ({ target }) => {
-    if (target instanceof Node && !host.contains(target)) close(false);
-  };
-
-  function open(first = 0) {
-    const all = [...entries, ...others().map(entryOf)];
-    list.replaceChildren(...all);
-    buttons = all.map((entry) => entry.querySelector('button'));
-    document.addEventListener('pointerdown', leave); // only while it is open: the document outlives the menu
-    list.hidden = false;
-    button.setAttribute('aria-expanded', 'true');
-    list.style.left = `${shift(button.getBoundingClientRect().left, list.offsetWidth)}px`;
-    buttons.at(first)?.focus();
-  }
-
-  /** @param {boolean} isBack */
-  function close(isBack) {
-    if (list.hidden) return;
-    document.removeEventListener('pointerdown', leave);
-    list.hidden = true;
-    button.setAttribute('aria-expanded', 'false');
-    if (isBack) button.focus();
-  }
-
-  button.addEventListener('click', () => (list.hidden ? open() : close(true)));
-  host.addEventListener('keydown', (event) => {
-    const act = reaction(event.key);
-    if (!act) return;
-    event.preventDefault();
-    event.stopPropagation();
-    act();
-  });
-  host.addEventListener('focusout', ({ relatedTarget }) => {
-    if (!host.contains(/** @type {Node} */ (relatedTarget))) close(false);
-  });
-
-  /**
-   * Return the action of a key, on the button or in the menu.
-   * @param {string} key
-   * @returns {(() => void)|undefined}
-   */
-  function reaction(key) {
-    if (list.hidden) {
-      if (key === 'ArrowDown') return () => open();
-      return key === 'ArrowUp' ? () => open(-1) : undefined;
-    }
-    const at = buttons.findIndex((entry) => entry === document.activeElement);
-    /** @param {number} index */
-    const to = (index) => () => buttons.at(index % buttons.length)?.focus();
-    /** @type {Record<string, () => void>} */
-    const moves = {
-      ArrowDown: to(at + 1),
-      ArrowUp: to(at - 1),
-      Home: to(0),
-      End: to(-1),
-      Escape: () => close(true),
-    };
-    if (moves[key]) return moves[key];
-    const named = buttons.findIndex(
-      (entry, index) =>
-        index !== at && (entry?.textContent ?? '').toLowerCase().startsWith(key.toLowerCase()),
-    );
-    return key.length === 1 && key !== ' ' && named >= 0 ? to(named) : undefined;
-  }
-
-  return host;
+  keepBeside(opener, list);
+  return element('div.menu', opener, list);
 }

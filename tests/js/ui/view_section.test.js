@@ -10,7 +10,6 @@ import {
   find,
   layOut,
   match as matchMedia,
-  press,
   recorder,
   saved,
   scrolled,
@@ -424,88 +423,21 @@ test('the table is built when it is opened, and follows the drawing', async () =
   deepEqual(texts('tbody td'), ['f0', 'f1']);
 });
 
-const menus = () => all('.menu-button');
-const entries = (at) => all('[role="menuitem"]', all('.menu')[at]);
-
-test('a menu opens, is walked through, and closes', async () => {
-  await show();
-  const [save, ...others] = menus();
-  equal(others.length, 0, 'files and code are one menu');
-  const list = find(`#${save.getAttribute('aria-controls')}`);
-  layOut(save, { left: 500 });
-  layOut(list, { width: 200 });
-  layOut(document.documentElement, { width: 600 });
-  save.click();
-  deepEqual(
-    [list.hidden, save.getAttribute('aria-expanded'), document.activeElement],
-    [false, 'true', entries(0)[0]],
-  );
-  equal(list.style.left, '-108px');
-  const at = () => entries(0).indexOf(document.activeElement);
-  const key = (name) => {
-    const isFree = press(document.activeElement, name);
-    return [at(), isFree];
-  };
-  deepEqual(
-    [key('ArrowDown'), key('ArrowUp'), key('ArrowUp'), key('ArrowDown')],
-    [
-      [1, false],
-      [0, false],
-      [entries(0).length - 1, false],
-      [0, false],
-    ],
-  );
-  deepEqual(
-    [key('End'), key('Home')],
-    [
-      [entries(0).length - 1, false],
-      [0, false],
-    ],
-  );
-  const placeOf = (name) => entries(0).findIndex(({ textContent }) => textContent.startsWith(name));
-  const [csvAt, copyAt] = ['CSV', 'Copy curl'].map(placeOf);
-  deepEqual(
-    [key('c'), key('c'), key(' '), key('Shift'), key('q')],
-    [
-      [csvAt, false],
-      [copyAt, false],
-      [copyAt, true],
-      [copyAt, true],
-      [copyAt, true],
-    ],
-  );
-  deepEqual(key('Escape'), [-1, false]);
-  deepEqual(
-    [list.hidden, save.getAttribute('aria-expanded'), document.activeElement],
-    [true, 'false', save],
-  );
-  equal(press(save, 'x'), true);
-  press(save, 'ArrowUp');
-  equal(at(), entries(0).length - 1);
-  save.click();
-  ok(list.hidden);
-  press(save, 'ArrowDown');
-  equal(at(), 0);
-  send(entries(0)[1], 'pointerdown');
-  ok(!list.hidden);
-  send(document.body, 'pointerdown');
-  ok(list.hidden);
-  save.click();
-  send(entries(0)[0], 'focusout', { relatedTarget: entries(0)[1] });
-  ok(!list.hidden);
-  send(entries(0)[0], 'focusout', { relatedTarget: find('.panel') });
-  ok(list.hidden);
-  layOut(save, { left: 10 });
-  save.click();
-  equal(list.style.left, '-2px');
-  layOut(save, { left: 100 });
-  save.click();
-  save.click();
-  equal(list.style.left, '-12px');
+test('files and code are one menu, with the formats that the API answers in', async () => {
+  const files = [{ label: 'GraphML', help: 'a graph', type: 'text/xml', ending: 'graphml' }];
+  const grid = { ...figureOf().grid, call: { path: '/api/v1/a', files } };
+  await show(viewOf({ figure: () => figureOf({ grid }) }));
+  const [opener, ...others] = all('.menu-button');
+  equal(others.length, 0);
+  const list = find(`#${opener.getAttribute('popovertarget')}`);
+  ok(!texts('.menu-name', list).includes('GraphML'));
+  send(list, 'beforetoggle');
+  deepEqual(texts('.menu-name', list).slice(-2), ['Copy Python', 'GraphML']);
+  ok(all('button', list).every((entry) => entry.getAttribute('popovertargetaction') === 'hide'));
 });
 
 const choose = async (label) => {
-  const entry = all('[role="menuitem"]').find(
+  const entry = all('.menu-list button').find(
     (node) => find('.menu-name', node).textContent === label,
   );
   entry.click();
@@ -518,7 +450,6 @@ test('an export is named after the view and its drawing, and is told for a while
   equal(saved.at(-1).name, 'headlight-tiny-v-the-drawing-it-saw-b-it.csv');
   equal(calls.at(-1)[0], 'announce');
   equal(find('.exports-said').textContent, calls.at(-1)[1]);
-  ok(all('.menu-list').every(({ hidden }) => hidden));
   mock.timers.enable({ apis: ['setTimeout'] });
   section.show(viewOf(), TRACE, FRAME);
   equal(find('.exports-said').textContent, '');
