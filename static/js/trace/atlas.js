@@ -4,7 +4,7 @@
  */
 
 /**
- * @import { AtlasAnswer, AtlasHeadAnswer, AtlasMatchAnswer, AtlasPairAnswer } from '../api/schemas'
+ * @import { AtlasAnswer, AtlasHeadAnswer, AtlasPairAnswer } from '../api/schemas'
  * @import { AtlasRankedAnswer, AtlasSearchAnswer, AtlasSentenceAnswer } from '../api/schemas'
  */
 
@@ -13,10 +13,9 @@
 /** @typedef {AtlasHeadAnswer} AtlasHead */
 /** @typedef {AtlasRankedAnswer} Ranked a head that a search found */
 /** @typedef {AtlasSearchAnswer} Findings */
-/** @typedef {AtlasMatchAnswer} Match */
 /** @typedef {AtlasAnswer} AtlasFacts */
 
-/** @typedef {{model: string, part?: 'head'|'search'|'matches', query?: Record<string, string|number|boolean>}} AtlasAsk a path of `GET /api/v1/models/{id}/atlas` */
+/** @typedef {{model: string, part?: 'head'|'search', query?: Record<string, string|number|boolean>}} AtlasAsk a path of `GET /api/v1/models/{id}/atlas` */
 
 /** The names of parts of speech that a search takes in place of a word. */
 export const KINDS = [

@@ -1,6 +1,6 @@
 /**
- * The corpus below the drawings of a head: sentences with the pair marked in place, a search for
- * heads from some words to others, and the heads of another model that do the same.
+ * The corpus below the drawings of a head: sentences with the pair marked in place, and a search for
+ * heads from some words to others.
  */
 
 import { asProblem, atlasPath, fetchJson } from '../../api/calls.js';
@@ -8,11 +8,11 @@ import { noticeOf } from '../../api/answers.js';
 import { KINDS, layerOf, partsOf, searchQuery } from '../../trace/atlas.js';
 import { headInWords, choosePlace, findPlaces } from '../../trace/attention.js';
 import { decimal, grouped, percent } from '../../words/numbers.js';
-import { choosing, choosingModel, NOTHING_CHOSEN } from '../../state/state.js';
+import { choosing, NOTHING_CHOSEN } from '../../state/state.js';
 import { button, element } from '../../ui/dom.js';
 
 /**
- * @import { AtlasAsk, AtlasFacts, AtlasHead, AtlasPlace, Findings, Match } from '../../trace/atlas.js'
+ * @import { AtlasAsk, AtlasFacts, AtlasHead, AtlasPlace, Findings } from '../../trace/atlas.js'
  * @import { Trace } from '../../trace/trace.js'
  * @import { Overview, ViewState } from '../../plot/figure.js'
  * @import { Handlers } from '../../ui/view_section.js'
@@ -29,16 +29,14 @@ export function createAtlas({ onState, announce }) {
   /** @type {{trace: Trace, state: ViewState}|null} */
   let shown = null;
   let controller = new AbortController();
-  /** The model, the search and the comparison that are shown or awaited. */
-  const asked = { model: '', search: '', other: '' };
+  /** The model and the search that are shown or awaited. */
+  const asked = { model: '', search: '' };
 
   const about = element('p', { class: 'atlas-about' });
   const sentences = createSentences(onState);
   const form = createForm(onState);
   const notice = element('p', { class: 'panel-notice', role: 'status', hidden: true });
   const findings = element('div', { class: 'atlas-findings' });
-  const menu = createMenu(compare);
-  const matches = element('div', {});
   const block = element(
     'section',
     { class: 'atlas', 'aria-label': 'The corpus', hidden: true },
@@ -46,7 +44,7 @@ export function createAtlas({ onState, announce }) {
     about,
     ...sentences.elements,
     element('h3', {}, 'Search the corpus'),
-    ...[form.element, notice, findings, menu.element, matches],
+    ...[form.element, notice, findings],
   );
 
   /**
@@ -75,9 +73,8 @@ export function createAtlas({ onState, announce }) {
   function begin(model) {
     controller.abort();
     controller = new AbortController();
-    Object.assign(asked, { model, search: '', other: '' });
+    Object.assign(asked, { model, search: '' });
     findings.replaceChildren();
-    matches.replaceChildren();
     tell('');
     fetched({ model }, (/** @type {AtlasFacts} */ facts) => {
       about.textContent = `${grouped(facts.tokens)} tokens of ${grouped(facts.sentences)} sentences were read; the ${grouped(facts.edges)} weights of at least ${facts.threshold}, off the first token, are kept.`;
@@ -107,26 +104,6 @@ export function createAtlas({ onState, announce }) {
     );
   }
 
-  /** @param {string} other */
-  function compare(other) {
-    asked.other = other;
-    matches.replaceChildren();
-    if (other === '') return;
-    const { model } = asked;
-    fetched(
-      { model, part: 'matches', query: { other } },
-      (/** @type {{matches: Match[]}} */ answer, page) => {
-        if (asked.other !== other) return;
-        const rows = answer.matches.map((pair) => [
-          headButton(pair.attention, pair.head, page),
-          headButton(pair.other_attention, pair.other_head, page, other),
-          percent(pair.similarity, 0),
-        ]);
-        matches.replaceChildren(tableOf([model, other, 'Alike'], rows));
-      },
-    );
-  }
-
   return {
     element: block,
     show(trace, state) {
@@ -136,7 +113,6 @@ export function createAtlas({ onState, announce }) {
       if (asked.model !== trace.model) begin(trace.model);
       sentences.show(trace, state);
       search(state);
-      menu.show(state.cards.filter((card) => card.has_atlas && card.id !== trace.model));
     },
     leave() {
       controller.abort();
@@ -219,26 +195,6 @@ function input(side, placeholder) {
   });
 }
 
-/** Create the menu of other models that have an atlas. @param {(id: string) => void} onChoose */
-function createMenu(onChoose) {
-  const models = element('select', { id: 'atlas-other', onchange: () => onChoose(models.value) });
-  const label = element('label', { for: 'atlas-other' }, 'Heads of another model that do the same');
-  const menu = element('p', { class: 'atlas-compare' }, label, models);
-  return {
-    element: menu,
-
-    /** @param {{id: string}[]} cards */
-    show(cards) {
-      menu.hidden = cards.length === 0;
-      const names = ['', ...cards.map(({ id }) => id)];
-      if (names.join() === [...models.options].map(({ value }) => value).join()) return;
-      models.replaceChildren(
-        ...names.map((id) => element('option', { value: id }, id === '' ? 'choose a model' : id)),
-      );
-    },
-  };
-}
-
 /** @param {string[]} titles @param {(string|HTMLElement)[][]} rows */
 function tableOf(titles, rows) {
   return element(
@@ -271,16 +227,12 @@ function foundIn({ heads, sentences }, page) {
   return [tableOf(FOUND, rows), element('ol', { class: 'atlas-sentences' }, ...items)];
 }
 
-/** @param {string} path @param {number} head @param {Page} page @param {string} [model] another one */
-function headButton(path, head, { trace, onState }, model) {
+/** @param {string} path @param {number} head @param {Page} page */
+function headButton(path, head, { trace, onState }) {
   const place = placeAt(path, trace);
   const layer = layerOf(path);
   const patch = { view: 'head', where: place?.id ?? '', layer, head };
-  return button(
-    model ? `${model}, layer ${layer}, head ${head}` : headInWords(trace, place, layer, head),
-    () => onState(model ? { ...choosingModel(model), ...patch } : patch),
-    { class: 'link' },
-  );
+  return button(headInWords(trace, place, layer, head), () => onState(patch), { class: 'link' });
 }
 
 /** @param {string} path @param {Trace} trace */

@@ -199,26 +199,3 @@ test('a search that fails, and one that cannot be asked, say why', async () => {
   ok(find('.atlas-search').hidden);
   match(find('.atlas .panel-notice').textContent, /install DuckDB/);
 });
-
-test('the heads of another model with an atlas are listed next to this one’s', async () => {
-  const cards = [
-    { id: trace().model, has_atlas: true },
-    { id: 'other', has_atlas: true },
-    { id: 'bare', has_atlas: false },
-  ];
-  const pair = { attention: PATH, head: 0, other_attention: PATH, other_head: 3, similarity: 0.9 };
-  const { patches, paths } = opened({ matches: { matches: [pair] } }, stateOf({ cards }));
-  const select = find('#atlas-other');
-  deepEqual(
-    [...select.options].map(({ value }) => value),
-    ['', 'other'],
-  );
-  select.value = 'other';
-  select.dispatchEvent(new Event('change'));
-  await settled();
-  match(paths.at(-1), /atlas\/matches\?other=other/);
-  const [, theirs] = find('.atlas-heads tbody').querySelectorAll('button');
-  theirs.click();
-  const { model, view, layer, head: number } = patches.pop();
-  deepEqual([model, view, layer, number], ['other', 'head', 0, 3]);
-});
