@@ -14,6 +14,7 @@ import pytest
 
 pytest.importorskip("transformers", reason="the extra hf is not installed")
 
+from headlight.commands import adding
 from headlight.commands.adding import add_model
 from headlight.model.checkpoint.loading import load
 from headlight.settings import Settings
@@ -169,12 +170,15 @@ def refusal(work, *words, **options):
 
 
 @pytest.mark.parametrize("seed", range(N))
-def test_a_generated_folder_is_refused_in_a_sentence_or_is_a_model(seed, sound, tmp_path, capsys):
+def test_a_generated_folder_is_refused_in_a_sentence_or_is_a_model(
+    seed, sound, tmp_path, capsys, monkeypatch
+):
     draw = random.Random(seed)
     folder = tmp_path / "spoiled"
     shutil.copytree(draw.choice(sound), folder)
     spoil = draw.choice(SPOILERS)
     spoil(folder, draw)
+    monkeypatch.setattr(adding, "refine", lambda *_: None)
     settings = Settings(models_dir=tmp_path / "models")
     for said in (refusal(load, folder), refusal(add_model, str(folder), settings, name="new")):
         if said is None:
