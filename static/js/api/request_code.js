@@ -17,7 +17,6 @@ import { withoutNulls } from '../trace/trace.js';
  * @typedef {Object} Call
  * @property {string} path `/api/v1/trace`
  * @property {(Ask & Record<string, unknown>)|null} [body] of a POST; none: the call is a GET
- * @property {{label: string, help: string, type: string, ending: string}[]} [files] other media types in which the API answers it, to save
  * @property {Call} [changed] the call behind what the words say of a change, such as a cut
  */
 

@@ -138,19 +138,6 @@ export async function saveNumbers({ trace, figure, cards, name }) {
   return save([JSON.stringify(numbersOf(trace, figure.grid, cards), null, 1)], `${name}.json`);
 }
 
-/**
- * Ask the API for what a drawing shows in another format, and save it.
- * @param {Subject} of
- * @param {string} label of the format
- */
-export async function saveAnswer({ figure, name }, label) {
-  const { path = '', body, files = [] } = figure.grid.call ?? {};
-  const file = files.find((each) => each.label === label);
-  if (!file) throw new Error(`this drawing has no ${label}`);
-  const answer = await call(path, { accept: file.type, body: body ?? undefined });
-  return save(new Blob([await arrived(answer.text())], file), `${name}.${file.ending}`);
-}
-
 /** @param {Subject} of */
 export async function copyCurl({ trace, figure }) {
   await copy(commandsOf(serverAddress(), callsOf(trace, figure.grid), figure.grid.made));

@@ -257,43 +257,33 @@ function createExports(subject, announce) {
    * @param {(exports: Exports, of: Subject) => Promise<string>} act
    */
   const item = (label, help, act) => ({ label, help, act: acting(act) });
-  /** Return the formats that only some drawings have: the API answers in them. */
-  const others = () =>
-    (subject()?.figure.grid.call?.files ?? []).map(({ label, help }) =>
-      item(label, help, (exports, of) => exports.saveAnswer(of, label)),
-    );
   const bar = element(
     'div.exports',
     { role: 'group', 'aria-label': 'Export' },
     said,
-    createMenu(
-      'Save',
-      'Save the drawing, its numbers or code',
-      [
-        item('PNG', 'a picture', (exports, of) => exports.saveImage(of, 'png')),
-        item('SVG', 'vector graphics', (exports, of) => exports.saveImage(of, 'svg')),
-        item('Figure…', 'SVG, PNG or print for a paper', async (_, of) => {
-          const { openFigureDialog } = await import('./figure_dialog.js');
-          openFigureDialog(of, tell);
-          return '';
-        }),
-        item('CSV', 'numbers for a spreadsheet', (exports, of) => exports.saveCsv(of)),
-        item('JSON', 'numbers for a program', (exports, of) => exports.saveNumbers(of)),
-        ...(isSaved()
-          ? []
-          : [
-              item('Copy curl', 'a command that asks the API for these numbers', (exports, of) =>
-                exports.copyCurl(of),
-              ),
-              item(
-                'Copy Python',
-                'a script that does so and prints them, without dependencies',
-                (exports, of) => exports.copyPython(of),
-              ),
-            ]),
-      ],
-      isSaved() ? undefined : others,
-    ),
+    createMenu('Save', 'Save the drawing, its numbers or code', [
+      item('PNG', 'a picture', (exports, of) => exports.saveImage(of, 'png')),
+      item('SVG', 'vector graphics', (exports, of) => exports.saveImage(of, 'svg')),
+      item('Figure…', 'SVG, PNG or print for a paper', async (_, of) => {
+        const { openFigureDialog } = await import('./figure_dialog.js');
+        openFigureDialog(of, tell);
+        return '';
+      }),
+      item('CSV', 'numbers for a spreadsheet', (exports, of) => exports.saveCsv(of)),
+      item('JSON', 'numbers for a program', (exports, of) => exports.saveNumbers(of)),
+      ...(isSaved()
+        ? []
+        : [
+            item('Copy curl', 'a command that asks the API for these numbers', (exports, of) =>
+              exports.copyCurl(of),
+            ),
+            item(
+              'Copy Python',
+              'a script that does so and prints them, without dependencies',
+              (exports, of) => exports.copyPython(of),
+            ),
+          ]),
+    ]),
   );
   return { element: bar, quiet };
 }
@@ -315,29 +305,24 @@ let count = 0;
  * @param {string} label
  * @param {string} title what it is for
  * @param {Item[]} items
- * @param {() => Item[]} [others] more of them, asked for each time that it opens
  */
-function createMenu(label, title, items, others = () => []) {
+function createMenu(label, title, items) {
   count += 1;
   const id = `menu-${count}`;
-  /** @param {Item} item */
-  const entryOf = ({ label: name, help, act }) =>
+  const entries = items.map(({ label: name, help, act }) =>
     element(
       'button',
       { type: 'button', popovertarget: id, popovertargetaction: 'hide', onclick: act },
       element('span.menu-name', name),
       element('span.menu-help', help),
-    );
-  const entries = items.map(entryOf);
+    ),
+  );
   const list = element(
     'div.menu-list',
     { id, popover: 'auto', role: 'group', 'aria-label': title },
     entries,
   );
   const opener = element('button.menu-button', { type: 'button', title, popovertarget: id }, label);
-  list.addEventListener('beforetoggle', () =>
-    list.replaceChildren(...entries, ...others().map(entryOf)),
-  );
   keepBeside(opener, list);
   return element('div.menu', opener, list);
 }
