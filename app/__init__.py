@@ -3,6 +3,7 @@
     from headlight import Client, load, trace
 
     trace(load("stories"), "Once upon a time").show()   # in this process
+    load("stories").why("Once upon a time")             # which heads spoke, and why
     trace(load(model, tokenizer), "Once upon a time")   # a model of Transformers in memory
     show(tokens, attention)                             # arrays of one's own
     Client("http://127.0.0.1:8000").trace("Once upon a time")  # on a server
@@ -20,6 +21,7 @@ from headlight.model import notebook
 
 if TYPE_CHECKING:
     from headlight.client import AsyncClient, Client, read_trace
+    from headlight.client.thread import Why
     from headlight.model.checkpoint.loading import load
     from headlight.model.generation.writing import generate
     from headlight.model.trace import Trace
@@ -57,7 +59,14 @@ def _page(trace: "Trace", height: int) -> "SavedPage":
     return shown(trace, height)
 
 
+def _why(model: Any, *arguments: Any, **choices: Any) -> "Why":
+    from headlight.client.thread import why_of
+
+    return why_of(model, *arguments, **choices)
+
+
 notebook.page = _page
+notebook.why = _why
 
 
 def __dir__() -> list[str]:

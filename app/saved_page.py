@@ -15,11 +15,12 @@ import html
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import numpy as np
 from jinja2 import Environment, FileSystemLoader
@@ -367,11 +368,17 @@ def plotly_script() -> Markup:
     return Markup(script)  # nosec B704
 
 
-def shown(trace: model_trace.Trace, height: int) -> SavedPage:
+def shown(
+    trace: model_trace.Trace,
+    height: int,
+    answers: Sequence[tuple[Members, Mapping[str, Any]]] = (),
+    opens: Mapping[str, Any] | None = None,
+) -> SavedPage:
     """Return a trace as a page for a notebook; the page has the views whose arrays the trace holds.
 
     The labels of the heads follow from the weights and are added. The card is that of the model of
-    this name and revision, if this installation has it.
+    this name and revision, if this installation has it. `answers` are analyses behind the request
+    that the page makes for them; `opens` are the parts of the address that it opens.
 
     Raises:
         ValueError: the trace holds no attention weights.
@@ -382,18 +389,25 @@ def shown(trace: model_trace.Trace, height: int) -> SavedPage:
     labels = head_labels.head_labels(trace) if trace.heads is None else {}
     names = {"labels": list(head_labels.LABELS)}
     analyses.setdefault("head_labels", Result(arrays=labels, metadata=names))
-    answer = Answer(
-        id=getattr(trace, "id", ""),
-        trace=trace,
-        analyses={
-            name: Result(arrays=each.arrays, metadata=each.metadata)
-            for name, each in analyses.items()
-        },
-    )
     card = _card_of(trace)
-    whole = encode(answer, ResponseFormat(media_type=SAFETENSORS))
-    further = list(positional_answers(card, read_trace(whole)))
-    return SavedPage(render(Archive(card=card, whole=whole, further=further)), height)
+    whole = _encoded(trace, analyses)
+    further = [(ask, _encoded(replace(trace, tensors={}), made)) for ask, made in answers]
+    further += positional_answers(card, read_trace(whole))
+    page = render(Archive(card=card, whole=whole, further=further))
+    if opens:
+        link = json_element({"link": f"#{urlencode(opens)}"})
+        page = page.replace(
+            "</head>", f'<script type="application/json" id="opening">{link}</script></head>', 1
+        )
+    return SavedPage(page, height)
+
+
+def _encoded(trace: model_trace.Trace, analyses: Mapping[str, Any]) -> bytes:
+    results = {
+        name: Result(arrays=each.arrays, metadata=each.metadata) for name, each in analyses.items()
+    }
+    answer = Answer(id=getattr(trace, "id", ""), trace=trace, analyses=results)
+    return bytes(encode(answer, ResponseFormat(media_type=SAFETENSORS)))
 
 
 def _card_of(trace: model_trace.Trace) -> Mapping[str, Any]:

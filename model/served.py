@@ -16,6 +16,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from headlight.model import notebook
 from headlight.model.config import Architecture
 from headlight.model.description import Description
 from headlight.model.hooks import Edit
@@ -343,6 +344,29 @@ class Served(Protocol):
         Raises:
             ValueError: the model encodes no positions, or fewer.
         """
+
+
+class Explained:
+    """A loaded model that says why."""
+
+    def why(self, text: str, target: str | None = None, **choices: Any) -> Any:
+        """Say which head spoke for the next word, and why it looked where it did, step by step.
+
+            headlight.load("stories").why("The red fox ran. The blue dog sat. The red")
+
+        Args:
+            text: the text.
+            target: of an encoder–decoder.
+            choices: ``position`` of the prediction, the last if omitted; ``token`` and ``against``,
+                ids or texts: the word to explain, and its rival.
+
+        Returns:
+            A `headlight.client.thread.Why`: its `repr` are the lines, `show()` is the page.
+
+        Raises:
+            ValueError: a token is none, or the model's heads are not known to speak for words.
+        """
+        return notebook.why(self, text, target, **choices)
 
 
 class PaddedBatch(NamedTuple):

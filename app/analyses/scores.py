@@ -223,7 +223,7 @@ class ScoreAttribution(Analysis):
         if asked.split is not None:
             split = read_by(model, read, cell, made, asked.split, ask.interventions)
             arrays |= {f"{side}_read": _array(row, "token") for side, row in split.items()}
-        edges = _Edges(model, cell.path, cell.head)
+        edges = Edges(model, cell.path, cell.head)
         metadata = {
             "attention": cell.path,
             "head": cell.head,
@@ -245,7 +245,7 @@ def _array(numbers: Any, *axes: str) -> NamedArray:
     return NamedArray(axes, np.ascontiguousarray(numbers, np.float32))
 
 
-class _Edges:
+class Edges:
     """The edges that lead from parts to the query and to the key of a head, as a cut names them."""
 
     def __init__(self, model: Served, path: str, head: int) -> None:

@@ -23,14 +23,15 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 from urllib.parse import parse_qsl, urlencode
 
 import yaml
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, PrivateAttr, ValidationError, field_validator, model_validator
 
+from headlight.chapters.found import Found, filled, values_of
 from headlight.chapters.many import Many
 from headlight.chapters.outcomes import Opens, Outcome, Scalar, address_parts
 from headlight.chapters.rules import Rule
@@ -41,6 +42,8 @@ from headlight.problems import MAX_ECHO, validation_message
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
+
+    from headlight.model.served import Served
 
 MAX_BYTES = 200_000
 MAX_STEPS = 60
@@ -211,6 +214,9 @@ class FrontMatter(Request):
     order: float = Field(1000, description="Its place among the chapters.")
     sources: list[Source] = Field(default=[], max_length=30)
     next: str | None = Field(None, description="The id of the chapter to go on with.")
+    finds: Found | None = Field(
+        None, description="For any model: what is looked for in it, and written into the steps."
+    )
     texts: dict[str, dict[str, Any]] = Field(
         default={}, description="Sets of texts by name, for claims about a model."
     )
@@ -225,15 +231,28 @@ class Chapter(Answer):
     order: float
     sources: list[Source]
     next: str | None
+    finds: Found | None
     texts: dict[str, dict[str, Any]] = Field(
         default={}, description="Sets of texts by name, for claims about a model."
     )
     steps: list[Step]
+    _written: tuple[str, str] = PrivateAttr(("", ""))
 
     @property
     def n_questions(self) -> int:
         """How many of its steps ask something."""
         return sum(step.question is not None for step in self.steps)
+
+    def of_model(self, model: Served) -> Chapter:
+        """Return the chapter with what it looks for as this model has it.
+
+        Raises:
+            ValueError: the model has nothing of the kind.
+        """
+        if self.finds is None:
+            return self
+        text, name = self._written
+        return read_chapter(text, name, self.id, values_of(self.finds, model))
 
 
 @dataclass(frozen=True)
@@ -269,13 +288,16 @@ class _File:
             raise self.fault(first + 1, "the names of the YAML have to be texts") from error
 
 
-def read_chapter(text: str, name: str, identity: str) -> Chapter:
+def read_chapter(
+    text: str, name: str, identity: str, values: Mapping[str, str] | None = None
+) -> Chapter:
     """Read a chapter.
 
     Args:
         text: of the file.
         name: of the file, for faults.
         identity: the chapter's id.
+        values: of what it finds; None: of no model.
 
     Raises:
         ChapterError: the file breaks a rule.
@@ -289,10 +311,14 @@ def read_chapter(text: str, name: str, identity: str) -> Chapter:
         raise file.fault(1, "a chapter begins with front matter between two lines of ---")
     end = next(at for at, line in enumerate(lines[1:], start=1) if line.strip() == "---")
     front = file.validated(FrontMatter, "\n".join(lines[1:end]), 1)
+    if front.finds is not None:
+        lines = [filled(line, values) for line in lines]
     steps = list(_steps(file, lines, end + 1))
-    return Chapter(
+    chapter = Chapter(
         id=identity, steps=steps, **front.model_dump(exclude={"sources"}), sources=front.sources
     )
+    chapter._written = (text, name)
+    return chapter
 
 
 def _refuse_foreign(file: _File, tokens: Iterable[Token], first: int) -> None:

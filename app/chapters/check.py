@@ -85,6 +85,11 @@ class Checker:
     def check(self, chapter: Chapter, others: list[Chapter]) -> Iterator[Finding]:
         """Yield what each step gave; faults of the whole chapter are those of its first step."""
         self._passes = Passes(self._loaded)  # of one chapter: logits of many texts are large
+        try:
+            chapter = self.about(chapter)
+        except ValueError as error:
+            yield Finding(chapter.steps[0], [Fault(chapter.steps[0].line, str(error))])
+            return
         for step in chapter.steps:
             finding = Finding(step)
             if step is chapter.steps[0]:
@@ -98,6 +103,14 @@ class Checker:
             if not finding.faults:
                 self._check_rules(finding, chapter)
             yield finding
+
+    def about(self, chapter: Chapter) -> Chapter:
+        """Return a chapter for any model as it is about the default one.
+
+        Raises:
+            ValueError: the model has nothing of what it finds.
+        """
+        return chapter.of_model(self._loaded(None)) if chapter.finds else chapter
 
     def answer(self, ask: Ask) -> Mapping[str, Any]:
         """Return the API's answer to a request.

@@ -42,6 +42,7 @@ from headlight.client.decode import (
     read_trace,
     read_traces,
 )
+from headlight.client.thread import DRAWN, THREAD, Why, read_why
 from headlight.forms import is_list
 from headlight.model.trace import NamedArray
 from headlight.schemas import EVENT_STREAM, JSON, SAFETENSORS, SVG, LimitAnswer
@@ -265,6 +266,33 @@ def trace(text: str | None = None, **options: Unpack[TraceArguments]) -> Call[Tr
     """
     body = _given({"text": text, **options})
     return Call(method="POST", path=f"{BASE}/trace", read=read_trace, accept=SAFETENSORS, body=body)
+
+
+def why(
+    text: str,
+    *,
+    model: str | None = None,
+    target: str | None = None,
+    position: SupportsIndex | None = None,
+    token: int | str | None = None,
+    against: int | str | None = None,
+) -> Call[Why]:
+    """Say which head spoke for a word, and why it looked where it did, step by step.
+
+    The `repr` of the answer are the lines that `headlight why` prints; its `show()` is the page.
+
+    Args:
+        text: the text.
+        model: an id; None: the default model.
+        target: of an encoder–decoder.
+        position: of the prediction; None: the last.
+        token: to explain, an id or a text; None: the likeliest.
+        against: to compare it with; None: the likeliest of all others.
+    """
+    chosen = _given({"position": position, "token": token, "against": against})
+    asked = {"capture": [DRAWN], "analyses": [THREAD], "logit_difference": chosen}
+    body = _given({"text": text, "model": model, "target": target, **asked})
+    return Call(method="POST", path=f"{BASE}/trace", read=read_why, accept=SAFETENSORS, body=body)
 
 
 @takes(TracesRequest)

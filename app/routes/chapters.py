@@ -34,6 +34,7 @@ class ChapterSummary(Answer):
     about: str
     n_steps: int
     n_questions: int
+    is_for_any: bool
 
 
 class ChaptersAnswer(Answer):
@@ -48,6 +49,7 @@ class ReadRequest(Body):
 
     name: str = Field("the file", max_length=200)
     text: str
+    model: str | None = Field(None, description="For a chapter that holds for any.")
 
 
 class RightRequest(Body):
@@ -69,6 +71,7 @@ async def chapters(request: Request, services: ServicesDep) -> ChaptersAnswer:
                 about=each.about,
                 n_steps=len(each.steps),
                 n_questions=each.n_questions,
+                is_for_any=each.finds is not None,
             )
             for each in known
         ],
@@ -81,12 +84,13 @@ async def chapter(
     chapter: Annotated[str, Path(description="The chapter's id.")],
     request: Request,
     services: ServicesDep,
+    model: str | None = None,
 ) -> Chapter:
-    """One chapter with its steps."""
+    """One chapter with its steps; one for any model is about the model that is named."""
     known, _ = await services.in_thread(services.chapters.chapters, client_left(request))
     for each in known:
         if each.id == chapter:
-            return each
+            return await _about(each, model, request, services)
     available = [each.id for each in known]
     detail = f"there is no chapter {echo(chapter)}; there are {', '.join(available)}"
     raise Problem(404, "unknown-chapter", detail, available=available)
@@ -102,7 +106,26 @@ async def read(body: ReadRequest, request: Request, services: ServicesDep) -> Ch
         except ChapterError as error:
             raise Problem(422, "unreadable-chapter", str(error)) from error
 
-    return await services.files.run(chapter, client_left(request))
+    found = await services.files.run(chapter, client_left(request))
+    return await _about(found, body.model, request, services)
+
+
+async def _about(
+    chapter: Chapter, model: str | None, request: Request, services: Services
+) -> Chapter:
+    if chapter.finds is None:
+        return chapter
+    left = client_left(request)
+    with ExitStack() as stack:
+        used = await services.use_model(model, stack, left)
+
+        def about() -> Chapter:
+            try:
+                return chapter.of_model(services.registry.checkpoint(used))
+            except ValueError as error:
+                raise Problem(422, "nothing-found", str(error)) from error
+
+        return await services.circuits.run(about, left)
 
 
 @router.post("/chapters/answer")

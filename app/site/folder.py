@@ -138,6 +138,7 @@ def _chapters(paths: Sequence[Path], settings: Settings) -> list[Chapter]:
 def _fill(folder: Folder, plan: Plan, chapters: list[Chapter], answers: Answers) -> None:
     cards = answers.cards()
     by_id = {card["id"]: card for card in cards}
+    chapters = [answers.checker.about(chapter) for chapter in chapters]
     texts = []
     for reading in answers.readings(cards, chapters, plan.texts):
         if reading.model not in by_id:
@@ -204,6 +205,7 @@ def _summary(chapter: Chapter) -> Members:
         "about": chapter.about,
         "n_steps": len(chapter.steps),
         "n_questions": chapter.n_questions,
+        "is_for_any": chapter.finds is not None,
     }
 
 

@@ -30,7 +30,7 @@ from headlight.model.positions import (
     sinusoidal_encoding,
 )
 from headlight.model.quantization.affine import quantized_weights
-from headlight.model.served import LinearExit, Weight, pad
+from headlight.model.served import Explained, LinearExit, Weight, pad
 from headlight.model.sites import layer_of
 from headlight.model.tokenizer import Tokenizer
 from headlight.model.trace import NamedArray
@@ -39,7 +39,7 @@ from headlight.model.weights import InputMatrix, NormParts, Weights
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Checkpoint:
+class Checkpoint(Explained):
     """A model in eval mode with its tokenizer and its metadata."""
 
     model: Transformer

@@ -61,7 +61,7 @@ from headlight.model.foreign.tokenizer import read_tokenizer
 from headlight.model.foreign.writes import reach_of
 from headlight.model.hooks import Edit, gradient_leaves
 from headlight.model.interventions.intervention import Intervention
-from headlight.model.served import LinearExit, TextTokenizer, Weight
+from headlight.model.served import Explained, LinearExit, TextTokenizer, Weight
 from headlight.model.trace import NamedArray
 from headlight.model.weights import Weights
 
@@ -69,7 +69,7 @@ _READ, _BUILT = 0.6, 0.8
 """The shares of a load that are done when the weights are read, and the model is built."""
 
 
-class ForeignModel(ForeignPasses):
+class ForeignModel(ForeignPasses, Explained):
     """A loaded checkpoint of Transformers; see `Served`.
 
     Made by `load_foreign`. ``module`` is the model of Transformers, ``points`` its hook points,

@@ -12,14 +12,15 @@ export function fetchChapters() {
   return fetchJson(`${BASE}/chapters`);
 }
 
-/** @param {string} id @returns {Promise<Chapter>} */
-export function fetchChapter(id) {
-  return fetchJson(`${BASE}/chapters/${encodeURIComponent(id)}`);
+/** @param {string} id @param {string|null} model of a chapter for any; null: the default one @returns {Promise<Chapter>} */
+export function fetchChapter(id, model) {
+  const of = model ? `?${new URLSearchParams({ model })}` : '';
+  return fetchJson(`${BASE}/chapters/${encodeURIComponent(id)}${of}`);
 }
 
-/** Read the text of a file. @param {string} text @returns {Promise<Chapter>} */
-export async function readChapter(text) {
-  return (await call(`${BASE}/chapters/read`, { body: { text } })).json();
+/** Read the text of a file. @param {string} text @param {string|null} model as above @returns {Promise<Chapter>} */
+export async function readChapter(text, model) {
+  return (await call(`${BASE}/chapters/read`, { body: { text, model } })).json();
 }
 
 /**

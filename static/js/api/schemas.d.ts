@@ -189,6 +189,7 @@ export interface Chapter {
   order: number;
   sources: Source[];
   next: string | null;
+  finds: 'induction' | 'word' | null;
   texts: Record<string, Record<string, any>>;
   steps: Step[];
 }
@@ -199,6 +200,7 @@ export interface ChapterSummary {
   about: string;
   n_steps: number;
   n_questions: number;
+  is_for_any: boolean;
 }
 
 export interface ChaptersAnswer {

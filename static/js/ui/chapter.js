@@ -34,6 +34,7 @@ const STYLES = '../../css/chapter.css';
 /** The tags that the text of a step may have; anything else is written as text. */
 const TAGS = ['P', 'UL', 'OL', 'LI', 'EM', 'STRONG', 'CODE', 'PRE', 'BLOCKQUOTE', 'BR', 'H3', 'H4'];
 
+const ANY = '; for any model, about the one that is open';
 const root = document.documentElement;
 /** @type {ChapterPanel|null} */
 let panel = null;
@@ -128,7 +129,10 @@ class ChapterPanel {
   async open(id, step, opens) {
     this.fill(element('p', { role: 'status' }, 'Loading the chapter…'));
     try {
-      this.chapter = await (id === DROPPED ? readChapter(fileKept()) : fetchChapter(id));
+      const model = new URLSearchParams(location.hash.slice(1)).get('model');
+      this.chapter = await (id === DROPPED
+        ? readChapter(fileKept(), model)
+        : fetchChapter(id, model));
     } catch (error) {
       this.chapter = null;
       this.fail(error);
@@ -409,11 +413,12 @@ function listParts({ chapters, unavailable }, { open, leave }) {
     element(
       'ol',
       { class: 'chapter-list' },
-      ...chapters.map(({ id, title, about, n_steps: steps, n_questions: questions }) => {
+      ...chapters.map((listed) => {
+        const { id, title, about, n_steps: steps, n_questions: questions } = listed;
         const { right } = progressIn(kept(KEPT), id);
         const so = right.length > 0 ? `, ${right.length} right` : '';
         // A minute to read and look at a step, and another one to answer a question.
-        const size = `${steps} steps, ${questions} questions, about ${steps + questions} minutes${so}`;
+        const size = `${steps} steps, ${questions} questions, about ${steps + questions} minutes${so}${listed.is_for_any ? ANY : ''}`;
         return element(
           'li',
           {},

@@ -1,12 +1,14 @@
-"""`headlight why` prints the thread of a prediction as lines, or as JSON."""
+"""The thread of a prediction as lines: `headlight why`, and `why` of a loaded model."""
 
 import json
 
 import numpy as np
+import pytest
 from typer.testing import CliRunner
 
+from headlight import load
 from headlight.cli import app
-from headlight.commands.why import lines_of
+from headlight.client.thread import lines_of
 from headlight.model.trace import Token
 
 STORY = "The red fox ran. The blue dog sat. The red"
@@ -39,6 +41,17 @@ def test_a_token_that_is_none_is_an_error_in_one_sentence():
     assert "is not one token" in " ".join(result.output.split())
 
 
+def test_a_loaded_model_says_the_same_lines_and_shows_its_page(tmp_path):
+    model = load("stories")
+    why = model.why(STORY, token=" fox", against=" dog")
+    printed = " ".join(run("stories", STORY, "--token", " fox", "--against", " dog").output.split())
+    assert " ".join(repr(why).split()) == printed
+    page = why.show().html
+    assert '"#view=word&word_show=thread&query=12&token=' in page.replace("\\u0026", "&")
+    with pytest.raises(ValueError, match="is not one token"):
+        model.why(STORY, token="no such token at all")
+
+
 class Told:
     """A trace whose thread is written by hand."""
 
@@ -68,20 +81,20 @@ class Told:
             **changes,
         }
         thread = {"token": {"text": "a"}, "against": {"text": "b"}, "steps": [step]}
-        self.analyses = {"attention_thread": {**thread, "logits": np.array([3.0, 0.0])}}
+        self.both = self, {**thread, "logits": np.array([3.0, 0.0])}
 
 
 def test_a_head_that_writes_against_the_rival_is_told_so():
-    assert "speaks against “b”" in " ".join(lines_of(Told()))
-    assert "speaks against" not in " ".join(lines_of(Told(adds=[2.0, -1.0])))
+    assert "speaks against “b”" in " ".join(lines_of(*Told().both))
+    assert "speaks against" not in " ".join(lines_of(*Told(adds=[2.0, -1.0]).both))
 
 
 def test_a_part_that_changes_nothing_is_told_so():
-    assert "other parts stand in" not in " ".join(lines_of(Told()))
-    assert "other parts stand in" in " ".join(lines_of(Told(after=2.9)))
+    assert "other parts stand in" not in " ".join(lines_of(*Told().both))
+    assert "other parts stand in" in " ".join(lines_of(*Told(after=2.9).both))
 
 
 def test_a_part_is_the_cause_only_if_half_of_the_weight_is_lost_without_it():
     key = {"side": "key", "opposite": {"name": "0.ff", "share": 0.1}, "before": 0.8}
-    assert "because of head 1.1" in " ".join(lines_of(Told(**key, after=0.1)))
-    assert "because" not in " ".join(lines_of(Told(**key, after=0.5)))
+    assert "because of head 1.1" in " ".join(lines_of(*Told(**key, after=0.1).both))
+    assert "because" not in " ".join(lines_of(*Told(**key, after=0.5).both))

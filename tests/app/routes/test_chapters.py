@@ -59,3 +59,15 @@ def test_an_answer_that_there_is_not_is_refused_in_a_sentence(client):
         refused = client.post(f"{API}/answer", json={"opens": {**opens, **wrong}, "answer": answer})
         assert refused.status_code in (404, 422), refused.text
         assert said in refused.json()["detail"]
+
+
+def test_a_chapter_for_any_model_is_about_the_one_that_is_named(client):
+    listed = {each["id"]: each["is_for_any"] for each in client.get(API).json()["chapters"]}
+    assert (listed["your-copy"], listed["two-steps"]) == (True, False)
+    refused = client.get(f"{API}/your-copy", params={"model": "tiny"})
+    assert (refused.status_code, refused.json()["type"][-13:]) == (422, "nothing-found")
+    file = HEAD.replace("---\n\n", "finds: word\n---\n\n") + STEP
+    body = {"text": file.replace("layer: 0", "layer: {{layer}}"), "model": "tiny"}
+    read = client.post(f"{API}/read", json=body)
+    assert read.status_code == 200, read.text
+    assert "{{" not in read.text.partition('"steps"')[2]
