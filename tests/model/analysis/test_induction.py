@@ -8,7 +8,7 @@ from headlight.model.checkpoint.loading import ZOO, load
 from headlight.model.circuits.cut import Cut
 from headlight.model.tracing import TooManyTokens, trace
 
-PAIRED = ("stories", "stories-preferred", "stories-reward")
+PAIRED = ("stories", "stories-preferred", "stories-reward", "forming")
 OTHERS = ("stories-small", "positions-alibi", "positions-learned", "positions-rotary")
 OTHERS += ("positions-sinusoidal", "sums", "sums-direct", "sums-imitation")
 
