@@ -206,13 +206,8 @@ class ScoreAttribution(Analysis):
         )
 
         asked = ask[self.Options]
-        cell = Cell(
-            path=asked.attention,
-            head=asked.head,
-            query=asked.query,
-            key=asked.key,
-            rival=asked.rival,
-        )
+        places = asked.model_dump(exclude={"attention", "split"})
+        cell = Cell(path=asked.attention, **places)
         read = read_for(model, trace, cell.path, cell.query, ask.interventions)
         made = score_parts(model, read, cell, is_edited=bool(ask.interventions))
         arrays = {
@@ -223,20 +218,15 @@ class ScoreAttribution(Analysis):
         if asked.split is not None:
             split = read_by(model, read, cell, made, asked.split, ask.interventions)
             arrays |= {f"{side}_read": _array(row, "token") for side, row in split.items()}
-        edges = Edges(model, cell.path, cell.head)
+        parts, notes = _told_parts(model, cell, made)
         metadata = {
-            "attention": cell.path,
-            "head": cell.head,
-            "query": cell.query,
-            "key": cell.key,
-            "rival": cell.rival,
+            **asked.model_dump(exclude={"split"}),
             "n_visible": made.n_visible,
             "weights": list(made.weights),
             "score": made.score,
             "remainder": made.remainder,
-            "query_parts": [edges.told(part, "query") for part in made.query_parts],
-            "key_parts": [edges.told(part, "key") for part in made.key_parts],
-            "notes": [*_notes(read, cell, bool(ask.interventions)), *edges.notes],
+            **parts,
+            "notes": [*_notes(read, cell, bool(ask.interventions)), *notes],
         }
         return Result(arrays, metadata)
 
@@ -245,40 +235,31 @@ def _array(numbers: Any, *axes: str) -> NamedArray:
     return NamedArray(axes, np.ascontiguousarray(numbers, np.float32))
 
 
-class Edges:
-    """The edges that lead from parts to the query and to the key of a head, as a cut names them."""
+def _told_parts(model: Served, cell: Any, made: Any) -> tuple[dict[str, Any], list[str]]:
+    """Return the parts of both sides as plain data, with the edges that a cut takes, and notes."""
+    from headlight.model.analysis.attention_thread import edge_of
+    from headlight.model.circuits.graph import NoGraph
+    from headlight.model.circuits.parts import parts_of
 
-    def __init__(self, model: Served, path: str, head: int) -> None:
-        from headlight.model.circuits.graph import NoGraph
-        from headlight.model.circuits.parts import parts_of
+    graph, notes = None, []
+    try:
+        graph = parts_of(model).graph
+    except NoGraph as error:
+        notes.append(f"no edge can be cut: {error}")
+    told = {
+        f"{side}_parts": [
+            {name: getattr(part, name) for name in ("name", "kind", "layer", "head")}
+            | {"edge": graph and edge_of(graph, _writer(part), side, cell)}
+            for part in parts
+        ]
+        for side, parts in (("query", made.query_parts), ("key", made.key_parts))
+    }
+    return told, notes
 
-        self.notes: list[str] = []
-        self.readers: dict[str, str] = {}
-        self.writers: frozenset[str] = frozenset()
-        try:
-            graph = parts_of(model).graph
-        except NoGraph as error:
-            self.notes.append(f"no edge can be cut: {error}")
-            return
-        self.writers = frozenset(writer.name for writer in graph.writers)
-        self.readers = {
-            reader.kind: reader.name
-            for reader in graph.readers
-            if reader.path == path and head in reader.heads
-        }
 
-    def told(self, part: Part, side: str) -> dict[str, Any]:
-        """Return a part as plain data."""
-        begin = part.name.partition("token")[0]
-        writer = f"{begin}tokens" if part.kind == "token" else part.name
-        is_edge = writer in self.writers and side in self.readers
-        return {
-            "name": part.name,
-            "kind": part.kind,
-            "layer": part.layer,
-            "head": part.head,
-            "edge": f"{writer}→{self.readers[side]}" if is_edge else None,
-        }
+def _writer(part: Part) -> str:
+    """Return the name of a part as a writer: token and position are one where they are mixed."""
+    return part.name.removesuffix(" and position") if part.kind == "token" else part.name
 
 
 def _notes(trace: Trace, cell: Any, is_edited: bool) -> list[str]:

@@ -14,8 +14,9 @@ from typing import Literal
 
 from cachetools import LRUCache, cached
 
-from headlight.analyses.scores import Edges
+from headlight.model.analysis.attention_thread import edge_of
 from headlight.model.analysis.induction import induction_in
+from headlight.model.circuits.parts import parts_of
 from headlight.model.served import Served
 
 Found = Literal["induction", "word"]
@@ -50,10 +51,9 @@ def _induction(model: Served) -> dict[str, str]:
     """
     found = induction_in(model)
     cell, feeder, tokens = found.cell, found.feeder, found.trace.tokens
-    edges = Edges(model, cell.path, cell.head)
-    edge = edges.told(feeder, "key")["edge"]
+    edge = edge_of(parts_of(model).graph, feeder.name, "key", cell)
     if edge is None:
-        raise ValueError("; ".join(edges.notes) or f"{feeder.name} cannot be cut")
+        raise ValueError(f"{feeder.name} cannot be cut in {model.id}")
     return {
         **_place(found.trace.text, cell.path, cell.head, cell.query, cell.key),
         "feeder": feeder.name,

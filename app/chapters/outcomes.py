@@ -54,8 +54,10 @@ class Opens(Request):
     off_to: Literal["zero", "mean", "resample"] = Field("zero", description="It writes this then.")
     weight: float | None = Field(None, ge=0, le=1, description="The chosen cell is set to it.")
     weight_fixed: bool = Field(False, description="The rest of its row stays as it is.")
-    map: Literal["effect", "writes"] = Field(
-        "effect", description="What the colours of the map show: a head's effect, or its share."
+    map: Literal["effect", "writes", "template", "system", "user", "assistant", "tool"] = Field(
+        "effect",
+        description="What the colours of the map show: a head's effect, its share of what is "
+        "written, or the share of its attention on a role of a conversation.",
     )
     more: dict[str, bool | Scalar] = Field(
         default={}, description="Other parts of a link, such as a control of the view."

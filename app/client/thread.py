@@ -69,19 +69,7 @@ def why_of(
     token: int | str | None = None,
     against: int | str | None = None,
 ) -> Why:
-    """Return the thread of a prediction of a loaded model.
-
-    Args:
-        model: as `headlight.load` returns it.
-        text: the text.
-        target: of an encoder–decoder.
-        position: of the prediction; None: the last.
-        token: to explain, an id or a text; None: the likeliest.
-        against: to compare it with; None: the likeliest of all others.
-
-    Raises:
-        ValueError: a token is none, or the model's heads are not known to speak for words.
-    """
+    """Return the thread of a prediction of a loaded model, as `served.Explained.why` has it."""
     from headlight.model.tracing import trace
     from headlight.problems import Problem
     from headlight.schemas.traces import TraceRequest

@@ -13,6 +13,7 @@
     logit_attribution         the share of each part in the difference of two logits
     stream_parts              the parts of a stream, through a matrix that reads it
     score_attribution         the parts that make a query look at a key
+    induction                 an induction head, and the earlier head that feeds it
     attention_thread          from a prediction back, why each head looked where it did
     reward                    the reward of a text, and the share of each token
     saliency                  the share of each token of the text in a logit difference

@@ -208,17 +208,7 @@ class Thread:
 
     def _edge(self, name: str, kind: str, cell: Cell | None = None) -> str | None:
         """Return the edge from a part to the query or key of a cell, or the logits; None: none."""
-        if self.graph is None:
-            return None
-        writer = re.sub(r"token$", "tokens", name)
-        readers = [
-            each.name
-            for each in self.graph.readers
-            if each.kind == kind
-            and (cell is None or (each.path == cell.path and cell.head in each.heads))
-        ]
-        is_writer = any(each.name == writer for each in self.graph.writers)
-        return f"{writer}→{readers[0]}" if is_writer and readers else None
+        return None if self.graph is None else edge_of(self.graph, name, kind, cell)
 
     def _weight(self, cell: Cell, edge: str | None = None) -> float:
         """Return the weight of a cell, in the pass or with an edge cut."""
@@ -234,6 +224,20 @@ class Thread:
         read = self.trace
         text = ModelInput(read.text, read.tokens, read.target, read.target_tokens)
         return run_batch(self.model, spec, [text])[0]
+
+
+def edge_of(graph: Graph, name: str, kind: str, cell: Cell | None = None) -> str | None:
+    """Return the edge from a part to the query or key of a cell, or the logits; None: none."""
+    writer = re.sub(r"token$", "tokens", name)
+    readers = (
+        each.name
+        for each in graph.readers
+        if each.kind == kind
+        and (cell is None or (each.path == cell.path and cell.head in each.heads))
+    )
+    is_writer = any(each.name == writer for each in graph.writers)
+    reader = next(readers, None) if is_writer else None
+    return None if reader is None else f"{writer}→{reader}"
 
 
 def _name(kind: str, layer: int, head: int) -> str:

@@ -257,6 +257,11 @@ def read_by(
         split["query" if side is query_side else "key"] = (
             scale * side.turned(vectors[:, None], slice(at, at + 1))[:, 0] @ other
         ).numpy()
+    if any(part.name == name and part.kind == "network" for part in made.key_parts):
+        raise ValueError(
+            f"the network {name} cannot be split: its activation function mixes all that it reads, "
+            "so what it writes is no sum over tokens; name a head"
+        )
     if not split:
         heads = [part.name for part in made.key_parts if part.kind == "head"]
         known = f"they are {heads[0]} to {heads[-1]}" if heads else "there is none before it"

@@ -76,10 +76,10 @@ JS_FOLDERS = ["words", "trace", "rules", "state", "api", "plot", "ui", "views"]
 
 # Lines of code a folder may have. A commit that raises a number says in its body why.
 MOST_LINES = {
-    "app": 24_750,
+    "app": 25_050,
     "lab": 14_300,
     "model": 36_750,
-    "model/analysis": 4_050,
+    "model/analysis": 4_170,
     "model/attention": 1_800,
     "model/foreign": 8_600,
     "static/js": 49_650,

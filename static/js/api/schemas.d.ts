@@ -50,8 +50,8 @@ export interface SharedState {
   weight: number | null;
   /** The rest of its row stays as it is. */
   weight_fixed: boolean;
-  /** What the colours of the map show: a head's effect, or its share. */
-  map: 'effect' | 'writes';
+  /** What the colours of the map show: a head's effect, its share of what is written, or the share of its attention on a role of a conversation. */
+  map: 'effect' | 'writes' | 'template' | 'system' | 'user' | 'assistant' | 'tool';
 }
 
 export interface AddRequest {
@@ -704,7 +704,7 @@ export interface Opens {
   off_to: 'zero' | 'mean' | 'resample';
   weight: number | null;
   weight_fixed: boolean;
-  map: 'effect' | 'writes';
+  map: 'effect' | 'writes' | 'template' | 'system' | 'user' | 'assistant' | 'tool';
   more: Record<string, boolean | number | string>;
   experiment: string | null;
   knobs: Record<string, any>;

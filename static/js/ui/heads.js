@@ -15,11 +15,14 @@ import {
   describeRole,
   restOnFirst,
   weightsAt,
+  tokensOf,
 } from '../trace/attention.js';
 import { share } from '../words/numbers.js';
 import { isHeld } from '../trace/layered.js';
 import { isCausal } from '../trace/trace.js';
+import { alone } from '../trace/words.js';
 import { peak, paintHeads } from '../plot/colour.js';
+import { roleColours, rolesIn } from '../plot/roles.js';
 import { walk } from './plot.js';
 import { element } from './dom.js';
 
@@ -38,7 +41,7 @@ import { element } from './dom.js';
 /** @typedef {Picture & {ceiling: number}} HeadPicture `skip`: 1 where the first token hides the rest */
 /** @typedef {Map<string, HeadPicture>} Pictures by layer and head */
 /** @typedef {{left: number, top: number, size: number, picture: HeadPicture}} Placed */
-/** @typedef {{trace: Trace, place: string|undefined, order: Order, size: number, range: 'one'|'head', width: number, theme: Theme, ratio: number, query: number, key: number, beam: string, maps: Trace|undefined, hide: unknown}} Look what the picture depends on; `query`, `key`: the marked pair, −1 for none; `maps`: small ones of layers whose weights are not here */
+/** @typedef {{trace: Trace, place: string|undefined, order: Order, size: number, range: 'one'|'head', width: number, theme: Theme, ratio: number, query: number, key: number, beam: string, maps: Trace|undefined, hide: unknown, roles: {x: (string|null)[], y: (string|null)[]}|null}} Look what the picture depends on; `query`, `key`: the marked pair, −1 for none; `maps`: small ones of layers whose weights are not here */
 
 const MARGIN = 44;
 const GAP = 6;
@@ -71,6 +74,8 @@ export function createHeads({ onChoose }) {
   const foot = element('div.heads-foot', caption);
   /** @type {Pictures} */
   let pictures = new Map();
+  /** @type {{x: (string|null)[], y: (string|null)[]}|null} of a conversation */
+  let roles = null;
   /** @type {ReturnType<typeof labelledHeads>} */
   let labels = [];
   /** @type {Row[]} */
@@ -127,7 +132,10 @@ export function createHeads({ onChoose }) {
       const maps = state.answers?.maps?.trace;
       const isNew = trace !== painted.trace || place?.id !== painted.place;
       const isOther = isNew || maps !== painted.maps || state.attention_hide !== painted.hide;
-      if (isOther) pictures = picturesOf(trace, place, state);
+      if (isOther) {
+        pictures = picturesOf(trace, place, state);
+        roles = rolesOf(trace, place);
+      }
       if (isNew) {
         labels = labelledHeads(trace, place);
       }
@@ -159,6 +167,7 @@ export function createHeads({ onChoose }) {
         beam: state.palette.beam,
         maps,
         hide: state.attention_hide,
+        roles,
       };
       if (isSame(look, painted)) return;
       fit(frame, { size, gap, margin, heads: nColumns });
@@ -166,6 +175,15 @@ export function createHeads({ onChoose }) {
       painted = look;
     },
   };
+}
+
+/** @param {Trace} trace @param {Place|null} place */
+function rolesOf(trace, place) {
+  if (!place || rolesIn(trace).length === 0) return null;
+  const [x, y] = [place.columns, place.rows].map((side) =>
+    roleColours(trace, side, alone(tokensOf(trace, side))),
+  );
+  return { x, y };
 }
 
 /** @param {Order} order @param {boolean} isProfiled */

@@ -8,6 +8,7 @@ import { writeFinding } from '../rules/finding.js';
 import { headToOpen } from '../rules/head_insight.js';
 import { explainLabel } from '../rules/sentences/label.js';
 import { explainRow } from '../rules/sentences/row.js';
+import { rolesIn } from '../plot/roles.js';
 import { isPredicting, predictionAsks } from '../rules/prediction.js';
 import { choosing, isQueryLookedAt, queryOf } from '../state/state.js';
 import { rowShift, rowShown } from '../state/written_rows.js';
@@ -65,7 +66,11 @@ export function pageAsks(trace, { state: looked, position }, answers = {}) {
   const state = { ...looked, answers };
   const place = choosePlace(state, trace);
   const row = place ? rowShown(trace, place, state) : -1;
-  return predictionAsks(trace, state, { position, row });
+  const isOfRole = rolesIn(trace).includes(state.map);
+  return {
+    ...predictionAsks(trace, state, { position, row }),
+    ...(isOfRole && { map_roles: { capture: [], analyses: ['role_shares'] } }),
+  };
 }
 
 /**

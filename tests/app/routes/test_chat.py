@@ -1,6 +1,9 @@
 """Messages in requests: their text, roles, bounds and refusals, and the commands for them."""
 
+import base64
+import gzip
 import json
+import re
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -8,6 +11,7 @@ import pytest
 
 pytest.importorskip("transformers", reason="the extra hf is not installed")
 
+from headlight.client import read_trace
 from headlight.commands.adding import add_model
 from headlight.model.foreign import chat
 from headlight.settings import Settings
@@ -157,3 +161,20 @@ def test_the_command_answers_each_line(headlight, models_dir, monkeypatch):
 
 def _end():
     raise EOFError
+
+
+def test_a_saved_page_holds_a_conversation_with_its_roles_and_a_plain_text_without(client):
+    def archived(**body):
+        page = client.post("/api/v1/page", json={"model": "talker", **body})
+        assert page.status_code == 200, page.text
+        packed = re.search(r'id="answers">([^<]+)<', page.text)[1]
+        planes = gzip.decompress(base64.b64decode(packed))
+        size = int.from_bytes(planes[:4], "little")
+        header, numbers = json.loads(planes[4 : 4 + size]), planes[4 + size :]
+        whole = np.frombuffer(numbers, np.uint8).reshape(4, -1).T.tobytes()
+        return read_trace(whole[: header["whole"]["end"]])
+
+    trace = archived(messages=MESSAGES)
+    assert trace.analyses["role_shares"]["roles"] == ["template", "system", "user"]
+    assert {token.role for token in trace.tokens} == {"template", "system", "user"}
+    assert "role_shares" not in archived(text="The dog").analyses

@@ -7,6 +7,7 @@
 import { guessInWords } from '../../words/tokens.js';
 import { feedersOf } from '../../trace/card.js';
 import { choosePlace, chooseStack } from '../../trace/attention.js';
+import { readRoleShares } from '../../plot/roles.js';
 import { buildAnatomy, litParts, readParts } from './parts.js';
 import { css, diverging, inkOn, computeLevel, sequential } from '../../plot/colour.js';
 import { isPredicting } from '../../rules/prediction.js';
@@ -35,6 +36,7 @@ import { element } from '../dom.js';
  * @property {Effects|null} effects on the prediction, which the colours show
  * @property {boolean} isAwaited the effects are being computed: nothing else takes their colours
  * @property {string} pass whose numbers these are, if an edit is made; else ''
+ * @property {string} role whose shares the colours show; empty: none
  * @property {(part: Part) => string[]} viewsOf ids of the views that a part opens; none: it is only drawn
  * @property {{from: string, to: string, share: number}[]} feeds ids of heads that write what the open one reads, and its own
  * @property {Theme} theme
@@ -205,7 +207,8 @@ function shownOf(trace, card, { state, kind, query, effects, viewsOf }) {
   /** @param {Part} part */
   const isOff = ({ id, layer, index = 0 }) =>
     id === state.off || (isSwitchedOff && heads.includes(index) && (off ?? layer) === layer);
-  const read = readParts(card, withPrediction(trace, state), isOff, effects, query);
+  const roles = readRoleShares(trace, state);
+  const read = readParts(card, withPrediction(trace, state), isOff, effects, query, roles);
   const pass = passInWords(state, effects);
   return {
     name: `${trace.model} ${trace.revision}`,
@@ -215,6 +218,7 @@ function shownOf(trace, card, { state, kind, query, effects, viewsOf }) {
     pass,
     lit: new Set(litParts(anatomy, kind, state, trace, (head) => isShown(switches, state, head))),
     effects,
+    role: roles?.role ?? '',
     feeds: feedsOf(state, place),
     open: { stack, layer: Math.min(state.layer, card.n_layers - 1) },
     viewsOf,
@@ -283,19 +287,27 @@ function createKey() {
     element: key,
 
     /** @param {Shown} shown */
-    show({ effects, theme, isAwaited, pass }) {
+    show({ effects, theme, isAwaited, pass, role }) {
       const isSigned = effects !== null || isAwaited;
       const scale = isSigned ? diverging(theme) : sequential(theme);
       const stops = Array.from({ length: 9 }, (_, at) => css(scale, levelFor(at / 8, isSigned)));
       ramp.style.setProperty('--scale', `linear-gradient(to right, ${stops.join(', ')})`);
       const most = effects ? amount(effects.most, 2) : '';
       ramp.dataset.least = isAwaited ? '−' : effects ? `−${most}` : '0';
-      ramp.dataset.most = isAwaited ? '+' : effects ? `+${most}` : 'most of its layer';
+      ramp.dataset.most = isAwaited
+        ? '+'
+        : effects
+          ? `+${most}`
+          : role
+            ? '100 %'
+            : 'most of its layer';
       const said = isAwaited
         ? 'Logits added for the next word: being computed'
         : effects
           ? `Logits added for “${guessInWords(effects.token)}” against “${guessInWords(effects.against)}”`
-          : 'Share of what is written';
+          : role
+            ? `Share of each head’s attention on ${role}`
+            : 'Share of what is written';
       words.textContent = pass && !isAwaited ? `${said}, ${pass}` : said;
     },
   };

@@ -28,6 +28,7 @@ import { placeInWords } from '../../trace/word_names.js';
  * @import { Card } from '../../trace/card.js'
  * @import { LabelledHead } from '../../trace/attention.js'
  * @import { Effects } from '../../rules/prediction.js'
+ * @import { RoleShares } from '../../plot/roles.js'
  * @import { NamedArray, Token, Trace } from '../../trace/trace.js'
  * @import { Kind } from '../../plot/figure.js'
  * @import { Patch, State } from '../../state/state.js'
@@ -128,9 +129,17 @@ function stackWith(stack, { n_layers: nLayers, n_heads: nHeads, moe }, hasCross)
  * @param {(part: Part) => boolean} [isOff] the heads that are switched off
  * @param {Effects|null} [effects] on the chosen prediction
  * @param {number} [query] the chosen place of the text whose prediction is told; absent: the last token, or the first mask
+ * @param {RoleShares|null} [roles] the shares of a role, in place of those of what is written
  * @returns {(part: Part) => Reading}
  */
-export function readParts(card, trace, isOff = () => false, effects = null, query = undefined) {
+export function readParts(
+  card,
+  trace,
+  isOff = () => false,
+  effects = null,
+  query = undefined,
+  roles = null,
+) {
   const norms = trace.analyses.head_norms ?? {};
   const streams = trace.analyses.residual_stream ?? {};
   const labels = new Map(
@@ -178,6 +187,7 @@ export function readParts(card, trace, isOff = () => false, effects = null, quer
       const written = sharesOf(part)[index];
       const head = labels.get(`${place} ${layer} ${index}`);
       const effect = effects?.heads.get(`${place} ${layer} ${index}`);
+      const to = roles?.heads.get(`${place} ${layer} ${index}`);
       const where = { cross: 'cross-attention, ', encoder: 'encoder, ', decoder: 'decoder, ' };
       const prefix = hasTwoSides(trace) && place ? where[place] : '';
       const does = [
@@ -185,9 +195,11 @@ export function readParts(card, trace, isOff = () => false, effects = null, quer
         head ? labelsInWords(head) : '',
         effectSaid(effect),
         written === undefined ? '' : `writes ${percent(written, 0)}`,
+        to === undefined ? '' : `gives ${percent(to, 0)} of its attention to ${roles?.role}`,
       ];
+      const level = written === undefined ? null : written / Math.max(...sharesOf(part));
       return {
-        level: written === undefined ? null : written / Math.max(...sharesOf(part)),
+        level: roles ? (to ?? null) : level,
         words: said(`${prefix}layer ${layer}, head ${index}`, does),
         label: String(index),
         effect: effectIn(effect),
@@ -213,7 +225,7 @@ export function readParts(card, trace, isOff = () => false, effects = null, quer
       );
       const written = norm === undefined ? null : norm / (norm + others[0] + others[1] || 1);
       return {
-        level: written,
+        level: roles ? null : written,
         effect: effectIn(effect, effects?.mostOfNetworks),
         words: said(`layer ${layer}, feed-forward network`, [
           effectSaid(effect),

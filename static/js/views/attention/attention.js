@@ -13,6 +13,7 @@ import { chooseCell, isPredicting } from '../../rules/prediction.js';
 import { canBeLines, QUANTITIES } from '../../state/attention_switches.js';
 import { range } from '../../trace/trace.js';
 import { headColour } from '../../plot/colour.js';
+import { rolesIn } from '../../plot/roles.js';
 import { choosing } from '../../state/state.js';
 import { rowShown } from '../../state/written_rows.js';
 import {
@@ -78,7 +79,7 @@ export const attention = {
       choice('range', 'Colours', state.range, RANGES),
       choice('attention_order', 'Sort heads by', state.attention_order, ORDERS),
       ...(trace.card?.analyses.includes('logit_attribution')
-        ? [choice('map', 'Map of the model', state.map, COLOURS)]
+        ? [choice('map', 'Map of the model', state.map, coloursFor(trace))]
         : []),
     ];
     return display.map((control) => ({ ...control, isMore: true }));
@@ -194,6 +195,15 @@ const ORDERS = [
 const COLOURS = [
   { id: 'effect', title: 'Effect', help: 'What each head adds to the chosen next word' },
   { id: 'writes', title: 'Writes', help: 'The share of what its layer writes' },
+];
+/** @param {Trace} trace */
+const coloursFor = (trace) => [
+  ...COLOURS,
+  ...rolesIn(trace).map((id) => ({
+    id,
+    title: `To ${id}`,
+    help: `The share of each head’s attention that goes to tokens of the role ${id}`,
+  })),
 ];
 const WHICH = [
   { id: 'head', title: 'One head', help: 'The head chosen in the overview' },

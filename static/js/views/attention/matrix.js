@@ -9,8 +9,8 @@ import { share, tick } from '../../words/numbers.js';
 import { columnOf, highestIn, rowOf, valueIn } from '../../trace/trace.js';
 import { alone, namedUnit, spread, tokensIn, unitLabels, findUnit } from '../../trace/words.js';
 import { chart } from '../../plot/chart.js';
-import { headColour, ROLE_COLOURS } from '../../plot/colour.js';
-import { bands } from '../../plot/marks/decorations.js';
+import { headColour } from '../../plot/colour.js';
+import { roleBands } from '../../plot/roles.js';
 import { cell, reader } from '../../plot/marks/mark.js';
 import { band, linearTicks } from '../../plot/scales.js';
 import { choosing, createMemo, queryOf } from '../../state/state.js';
@@ -44,10 +44,6 @@ export function matrixChart(trace, state, subject) {
     write: scale.write ?? tick,
   };
   const kept = row < 0 ? undefined : { rows: [row], columns: [column] };
-  const bandsOfRoles = {
-    x: rolesOf(trace, subject.place.columns, subject.columns),
-    y: rolesOf(trace, subject.place.rows, subject.rows),
-  };
   return chart(
     {
       x: band(columns.labels, { title: 'key: attended to', ink: palette.key, keep: kept?.columns }),
@@ -69,7 +65,7 @@ export function matrixChart(trace, state, subject) {
                 ...describeCells(trace, state, subject),
               }),
             ]),
-        ...(trace.asked?.messages ? [bands(bandsOfRoles)] : []),
+        ...roleBands(trace, subject.place, subject),
       ],
       size: { isSquare: true, isZoomable: true },
       table: { rows, columns, ...table },
@@ -78,12 +74,6 @@ export function matrixChart(trace, state, subject) {
     },
     state,
   );
-}
-
-/** Return the colour of the role of each row or column. @param {Trace} trace @param {Side} side @param {Unit[]} units */
-function rolesOf(trace, side, units) {
-  const tokens = tokensOf(trace, side);
-  return units.map((unit) => ROLE_COLOURS[tokens[unit.first]?.role ?? ''] ?? null);
 }
 
 /**

@@ -12,6 +12,7 @@ import { tokenName } from '../../words/tokens.js';
 import { chart } from '../../plot/chart.js';
 import { findStrongest } from '../../plot/lines.js';
 import { cell } from '../../plot/marks/mark.js';
+import { roleBands } from '../../plot/roles.js';
 import { band } from '../../plot/scales.js';
 import { choosing, queryOf } from '../../state/state.js';
 import { difference, meanMoved, openMostChanged, weightsSeen } from './heads.js';
@@ -74,12 +75,12 @@ export function sideFigure(sides, which, state) {
 
 /**
  * Draw a map of queries by keys.
- * @param {{matrix: Matrix, rows: Unit[], columns: Unit[]}} subject
+ * @param {{matrix: Matrix, rows: Unit[], columns: Unit[], side: MappedSide}} subject `side`: whose tokens the units are
  * @param {{ramp: Ramp, meaning: Partial<Meaning<Datum>>, table: Table}} of
  * @param {Links} links
  * @param {ViewState} state
  */
-function weightMap({ matrix, rows, columns }, { ramp, meaning, table }, links, state) {
+function weightMap({ matrix, rows, columns, side }, { ramp, meaning, table }, links, state) {
   const { query, key } = state.palette;
   const last = rows.length - 1;
   return chart(
@@ -93,6 +94,7 @@ function weightMap({ matrix, rows, columns }, { ramp, meaning, table }, links, s
           ...meaning,
           ...links.meaning,
         }),
+        ...roleBands(side.trace, side.place, { rows, columns }),
       ],
       size: { isSquare: true, isZoomable: true },
       table,
@@ -261,7 +263,7 @@ export function differenceFigure({ a, b }, state) {
     actions: a.trace.model === b.trace.model ? openMostChanged({ a, b }, state) : [],
     summary: `Attention weights of B less those of A: ${changes.rows} queries by ${changes.columns} keys, from ${signed(-reach)} to ${signed(reach)}.`,
     ...weightMap(
-      { ...subject, matrix: changes },
+      { ...subject, matrix: changes, side: a },
       {
         ramp: { title: 'change in weight', domain: [-(reach || 1), reach || 1], isDiverging: true },
         meaning: changeIn(subject),

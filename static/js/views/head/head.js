@@ -31,6 +31,7 @@ import { rule, text } from '../../plot/marks/decorations.js';
 import { choosing, NOTHING_CHOSEN, queryOf } from '../../state/state.js';
 import { choice, tokenOptions } from '../../ui/controls.js';
 import { element } from '../../ui/dom.js';
+import { rolesIn } from '../../plot/roles.js';
 import { ROLES, rolesFigure } from './roles.js';
 import { asksForAtlas, ATLAS_PARTS, atlasFigure } from './atlas_figures.js';
 
@@ -75,7 +76,9 @@ export const head = {
     card: { card: trace.model },
     ...(trace.card?.analyses.includes(ANALYSIS) ? { circuits: requestOf(state.head) } : {}),
     ...asksForAtlas(trace, choosePlace(state, trace), state),
-    ...(trace.asked?.messages && { roles: { analyses: ['role_shares'], layers: [state.layer] } }),
+    ...(rolesIn(trace).length > 0 && {
+      roles: { analyses: ['role_shares'], layers: [state.layer] },
+    }),
   }),
 
   controls(trace, state) {
@@ -88,10 +91,12 @@ export const head = {
       }),
     ];
   },
-  panels: ({ card, asked }) =>
-    [...(asked?.messages ? [ROLES] : []), ...PANELS, ...(card?.has_atlas ? ATLAS_PARTS : [])].map(
-      (id) => ({ id, state: { chart: id } }),
-    ),
+  panels: (trace) =>
+    [
+      ...(rolesIn(trace).length > 0 ? [ROLES] : []),
+      ...PANELS,
+      ...(trace.card?.has_atlas ? ATLAS_PARTS : []),
+    ].map((id) => ({ id, state: { chart: id } })),
 
   /** Load what is no figure: the search of the corpus, and the measuring of a profile. */
   async loadOverview() {
