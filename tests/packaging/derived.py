@@ -185,8 +185,17 @@ export const PARTS = Object.freeze({
 
 def address() -> str:
     """Return the module of the shared parts of the page's address."""
-    rows = (f"  {name}: {_literal(part)},\n" for name, part in address_parts().items())
+    rows = (_row(name, _literal(part)) for name, part in address_parts().items())
     return f"{ADDRESS}{''.join(rows)}}});\n"
+
+
+def _row(name: str, literal: str) -> str:
+    """Return a member; one that is too long for a line has a line for each of its own."""
+    row = f"  {name}: {literal},\n"
+    if len(row) <= 101:
+        return row
+    inside = re.sub(r", (?=\w+: )", ",\n    ", literal[2:-2])
+    return f"  {name}: {{\n    {inside},\n  }},\n"
 
 
 def _literal(part: dict[str, Any]) -> str:

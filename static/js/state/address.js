@@ -23,5 +23,8 @@ export const PARTS = Object.freeze({
   off_to: { kind: 'choice', values: ['zero', 'mean', 'resample'] },
   weight: { kind: 'number', least: 0, most: 1 },
   weight_fixed: { kind: 'flag' },
-  map: { kind: 'choice', values: ['effect', 'writes', 'template', 'system', 'user', 'assistant', 'tool'] },
+  map: {
+    kind: 'choice',
+    values: ['effect', 'writes', 'template', 'system', 'user', 'assistant', 'tool'],
+  },
 });

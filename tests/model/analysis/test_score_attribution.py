@@ -241,3 +241,5 @@ def test_a_split_names_a_head_before_the_cell(shipped, story):
     made = score_parts(model, read, INDUCTION)
     with pytest.raises(ValueError, match=r"no head '2\.0' writes .* they are 0\.0 to 0\.5"):
         read_by(model, read, INDUCTION, made, "2.0")
+    with pytest.raises(ValueError, match=r"network 0\.ff cannot be split: its activation"):
+        read_by(model, read, INDUCTION, made, "0.ff")
