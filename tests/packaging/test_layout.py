@@ -76,7 +76,7 @@ JS_FOLDERS = ["words", "trace", "rules", "state", "api", "plot", "ui", "views"]
 
 # Lines of code a folder may have. A commit that raises a number says in its body why.
 MOST_LINES = {
-    "app": 25_050,
+    "app": 24_750,
     "lab": 14_300,
     "model": 36_750,
     "model/analysis": 4_170,

@@ -20,7 +20,8 @@ export function fetchChapter(id, model) {
 
 /** Read the text of a file. @param {string} text @param {string|null} model as above @returns {Promise<Chapter>} */
 export async function readChapter(text, model) {
-  return (await call(`${BASE}/chapters/read`, { body: { text, model } })).json();
+  const body = { text, ...(model && { model }) };
+  return (await call(`${BASE}/chapters/read`, { body })).json();
 }
 
 /**

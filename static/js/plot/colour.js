@@ -359,35 +359,27 @@ export function paintHeads({ canvas, frame, cells, rows, pictureOf }, look) {
   Object.assign(canvas.style, { width: `${width / ratio}px`, height: `${height / ratio}px` });
   const context = canvas.getContext('2d');
   context?.putImageData(image, 0, 0);
-  if (context && look.roles && size >= ROOM_FOR_BANDS)
-    for (const square of squares) markRoles(context, square, look.roles, ratio);
+  if (context && look.roles && size >= BANDS.room)
+    for (const square of squares) markRoles(context, square, look.roles, BANDS.width * ratio);
   if (context && look.key >= 0) for (const square of squares) mark(context, square, look);
 }
 
 /** The least size of a map with bands of roles, and the width of a band, in pixels. */
-const ROOM_FOR_BANDS = 24;
-const BAND = 2;
+const BANDS = { room: 24, width: 2 };
 
 /**
  * Draw the roles of the tokens along the upper and the left edge of a map.
- * @param {CanvasRenderingContext2D} context
- * @param {Placed} square
- * @param {{x: (string|null)[], y: (string|null)[]}} roles
- * @param {number} ratio
+ * @param {CanvasRenderingContext2D} context @param {Placed} square @param {{x: (string|null)[], y: (string|null)[]}} roles @param {number} wide
  */
-function markRoles(context, { left, top, size }, { x, y }, ratio) {
-  const wide = BAND * ratio;
-  for (const [colours, isAcross] of /** @type {const} */ ([
-    [x, true],
-    [y, false],
-  ]))
-    colours.forEach((colour, at) => {
-      if (!colour) return;
-      context.fillStyle = colour;
-      const [from, to] = [at, at + 1].map((each) => (each / colours.length) * size);
-      if (isAcross) context.fillRect(left + from, top, to - from, wide);
-      else context.fillRect(left, top + from, wide, to - from);
-    });
+function markRoles(context, { left, top, size }, { x, y }, wide) {
+  const [across, down] = [size / x.length, size / y.length];
+  /** @param {string|null} colour @param {[number, number, number, number]} box */
+  const fill = (colour, ...box) => {
+    context.fillStyle = colour ?? 'transparent';
+    context.fillRect(...box);
+  };
+  x.forEach((colour, at) => fill(colour, left + at * across, top, across, wide));
+  y.forEach((colour, at) => fill(colour, left, top + at * down, wide, down));
 }
 
 /**

@@ -20,12 +20,7 @@ export function roleColours(trace, side, units) {
   return units.map(({ first }) => ROLE_COLOURS[tokens[first]?.role ?? ''] ?? null);
 }
 
-/**
- * Return the bands of a map; of a text there are none.
- * @param {Trace} trace
- * @param {Place} place
- * @param {{rows: {first: number}[], columns: {first: number}[]}} units
- */
+/** Return the bands of a map; of a text there are none. @param {Trace} trace @param {Place} place @param {{rows: {first: number}[], columns: {first: number}[]}} units */
 export function roleBands(trace, place, { rows, columns }) {
   if (rolesIn(trace).length === 0) return [];
   const [x, y] = [roleColours(trace, place.columns, columns), roleColours(trace, place.rows, rows)];
@@ -34,13 +29,7 @@ export function roleBands(trace, place, { rows, columns }) {
 
 /** @typedef {{role: string, heads: Map<string, number>}} RoleShares by place, layer and head */
 
-/**
- * Return the share of each head's attention that goes to the role that the map shows, as a mean over all
- * tokens.
- * @param {Trace} trace
- * @param {Record<string, any>} state
- * @returns {RoleShares|null} null: it is not asked for, or not known yet
- */
+/** Return the share of each head's attention on the role that the map shows, a mean over all tokens. @param {Trace} trace @param {Record<string, any>} state @returns {RoleShares|null} null: not known */
 export function readRoleShares(trace, { map: role, answers }) {
   const found = answers?.map_roles?.trace?.analyses.role_shares;
   const key = found?.roles.indexOf(role) ?? -1;
