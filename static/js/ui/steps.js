@@ -108,7 +108,8 @@ function curvesOf(steps, at) {
     svg.append(drawn('polyline', { class: `is-${name}`, points }));
   }
   const bump = bumpOf(steps);
-  if (bump >= 0) svg.append(drawn('circle', { cx: x(bump), cy: y(curves.loss[bump]), r: 4 }));
+  const dot = `M${x(bump)} ${y(curves.loss[bump])}h0`;
+  if (bump >= 0) svg.append(drawn('path', { class: 'is-bump', d: dot }));
   svg.append(drawn('line', { x1: x(at), x2: x(at), y1: 0, y2: HEIGHT }));
   return svg;
 }

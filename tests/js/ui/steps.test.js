@@ -84,7 +84,7 @@ test('the sentence and the mark of the bump follow from the figures', () => {
     [4, 9, 4, 60],
   ];
   deepEqual(heights, [gain, previous, induction, loss]);
-  equal(host.querySelector('circle').getAttribute('cy'), '4');
+  equal(host.querySelector('path').getAttribute('d').split(' ')[1], '4h0');
 });
 
 test('a state has its own labels, and Compare offers the others', () => {
