@@ -42,7 +42,7 @@ _REVALIDATE = {"Cache-Control": "no-cache"}
 _START = """
 // A link in the button that opens an operation would be a control inside another one; the groups
 // of operations are headings of the third level without one of the second; the introduction is in
-// no landmark.
+// no landmark; the list of servers, of which there is one, has no name.
 const accessible = () => ({
   wrapComponents: {
     DeepLink: (_, { React }) => ({ text }) => React.createElement('span', null, text),
@@ -50,6 +50,7 @@ const accessible = () => ({
       'div', { role: 'region', 'aria-label': 'Introduction' },
       React.createElement(Original, props),
     ),
+    ServersContainer: () => () => null,
     operations: (Original, { React }) => (props) => React.createElement(
       React.Fragment, null,
       React.createElement('h2', { className: 'unseen' }, 'Operations'),
@@ -87,7 +88,8 @@ async def page(request: Request) -> Response:
 
 
 def _application(request: Request, status: int = 200) -> Response:
-    return _page(request, "index.html", status, logo=logo())
+    is_open = not request.app.state.services.settings.api_keys  # what is fetched early has no key
+    return _page(request, "index.html", status, logo=logo(), is_open=is_open)
 
 
 @router.get("/s/{link_id}")

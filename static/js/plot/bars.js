@@ -26,6 +26,9 @@ import { band, linear, linearTicks, isNarrow, labelWidth, roundTicks } from './s
  */
 
 const ROW_HEIGHT = 30;
+const LEAST_ROW = 18;
+/** Pixels of the axis below the rows. */
+const AROUND = 60;
 /** Rows are high enough for every label. */
 const LETTERING = { size: 13, letters: 14, space: 1 };
 const WIDEST = 760;
@@ -36,11 +39,11 @@ const WIDEST = 760;
  * @template {Guess & {modelProbability?: number}} G
  * @param {G[]} guesses
  * @param {{event: string, side?: Side, query: number|null, say: (row: number) => string, choose?: (row: number) => Patch, table: Pick<Table, 'quantity'|'request'|'call'>, sentence?: Partial<SentenceLink>, cursor?: Partial<CellCursor>, hasOwn?: boolean, token?: number}} of `hasOwn`: the model's own probability is a column of the table; `token`: the one that predicts, if it is not `query`
- * @param {Pick<Frame, 'width'|'palette'>} frame
+ * @param {Pick<Frame, 'width'|'height'|'palette'>} frame
  */
 export function guessChart(guesses, of, frame) {
   const { event, side, query, say, choose, table, sentence, cursor, hasOwn = false } = of;
-  const { palette, width } = frame;
+  const { palette, width, height } = frame;
   const ends = guesses.map((guess) => ({
     value: Math.max(guess.probability, guess.modelProbability ?? 0),
     text: numberOf(guess),
@@ -78,7 +81,10 @@ export function guessChart(guesses, of, frame) {
         }),
         ...lines,
       ],
-      size: { widest, row: ROW_HEIGHT },
+      size: {
+        widest,
+        row: Math.min(ROW_HEIGHT, Math.max(LEAST_ROW, (height - AROUND) / guesses.length)),
+      },
       table: {
         rows: { title: 'token' },
         columns: {
@@ -122,7 +128,7 @@ function ownLines(guesses, ends, palette) {
             x: (_, row) => ends[row].value,
             y: (_, row) => row,
             text: (guess) => `\u00a0${numberOf(guess)}`,
-            size: 12,
+            size: 13,
             at: 'middle right',
           }),
         ]),

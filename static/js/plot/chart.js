@@ -220,7 +220,7 @@ export function baseLayout(palette, { width, height, margin }) {
     margin: { ...margin, pad: 4 },
     paper_bgcolor: palette.surface,
     plot_bgcolor: palette.surface,
-    font: { family: palette.font, size: 12, color: palette.ink },
+    font: { family: palette.font, size: 13, color: palette.ink },
     hovermode: false,
     dragmode: false,
     showlegend: false,
@@ -230,7 +230,7 @@ export function baseLayout(palette, { width, height, margin }) {
 /** @typedef {NonNullable<Mark<any>['names']>} Names */
 /** @typedef {{names: Names, isAtEnds: boolean, top: number, right: number}} Legend pixels above the plot and next to it */
 
-const LABEL = { size: 12, letters: 60 };
+const LABEL = { size: 13, letters: 60 };
 const LINE = 15;
 const ROW = 17;
 /** Drawings no narrower than this have room for names at the ends of lines. */

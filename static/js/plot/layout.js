@@ -153,7 +153,7 @@ function lengthOf({ domain: [first, last] }) {
 
 /** Pixels: `foot` for the lower half of the last number, which Plotly would leave out. */
 const SIDE = { gap: 10, numbers: 28, title: 20, foot: 12 };
-const TICK = { size: 12, letters: 12 };
+const TICK = { size: 13, letters: 12 };
 
 /** @param {Ramp} ramp @returns {number} pixels that a bar of colours takes to the right of the plot */
 function sideRoom(ramp) {
@@ -207,7 +207,7 @@ function ticksOf({
  */
 export function colourBar(palette, orientation) {
   const shared = {
-    tickfont: { size: 12, color: palette.muted },
+    tickfont: { size: 13, color: palette.muted },
     orientation,
     thickness: 10,
     outlinewidth: 0,
@@ -254,7 +254,7 @@ function shortBarTitle(text, palette) {
 
 /** @param {string} title @returns {number} pixels that a short bar and its title take together */
 export function shortBarWidth(title) {
-  return SHORT_BAR + BAR_GAP + labelWidth([title], { size: 12, letters: title.length });
+  return SHORT_BAR + BAR_GAP + labelWidth([title], { size: 13, letters: title.length });
 }
 
 /**
@@ -272,7 +272,7 @@ export function colourBarTitle(title, palette, orientation) {
   return paperText(title, palette.muted, beside);
 }
 
-const SWATCH = { size: 12, letters: 60, row: 17 };
+const SWATCH = { size: 13, letters: 60, row: 17 };
 
 /**
  * Return the names of swatches next to a map, or in a row below it.

@@ -338,7 +338,7 @@ function layoutFor({ palette, titles, quantity, overlaid = [] }, box) {
     y: HEAD_ROOM / 2,
     x: isLeft(side, box) ? start - GAP / 2 : end + GAP / 2,
     xanchor: isLeft(side, box) ? 'right' : 'left',
-    font: { size: 12, color: side === 'row' ? palette.query : palette.key },
+    font: { size: 13, color: side === 'row' ? palette.query : palette.key },
   });
   const bare = { showgrid: false, zeroline: false, showticklabels: false, ticks: '' };
   return {

@@ -9,7 +9,7 @@ import { columnOf, highestIn, rowOf } from '../trace/trace.js';
 /** @typedef {{from: Point, to: Point}} Span where a line starts and ends, in pixels */
 
 /** Pixels of a number on a line. */
-export const NUMBER = { width: 34, height: 14, size: 12, letter: 7.2 };
+export const NUMBER = { width: 34, height: 14, size: 13, letter: 7.2 };
 /** Lines below this weight show their number only in the tooltip and the table. */
 export const LEAST_NUMBER = 0.1;
 

@@ -56,7 +56,7 @@ export function panes(list) {
  */
 
 const GAP = 8;
-const TYPE = { size: 12, letters: 60 };
+const TYPE = { size: 13, letters: 60 };
 const ROOM_FOR_LEVEL = 32;
 const LINE = 14;
 

@@ -1,7 +1,7 @@
 /**
  * Pictures of a drawing by Plotly, with a caption below: as it is on the page, or for paper at a
  * width in millimetres with text of a size in points. On paper a drawing is made for the width at
- * which its text of 12 pixels comes out at that size. All heads of a model are a drawing, too.
+ * which its text of 13 pixels comes out at that size. All heads of a model are a drawing, too.
  */
 
 import { escapeForPlotly } from '../words/text.js';
@@ -26,7 +26,7 @@ export const DPI = 300;
 const MM_PER_INCH = 25.4;
 const POINTS_PER_INCH = 72;
 const SVG = 'data:image/svg+xml,';
-const TEXT = 12;
+const TEXT = 13;
 const LINE_HEIGHT = 1.3 * TEXT;
 /** The width of a letter relative to its size, on the average. */
 const LETTER = 0.55;

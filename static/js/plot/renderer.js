@@ -18,8 +18,21 @@ import { deepEqual } from '../state/state.js';
 const MAP_STYLES = '9f215cf04c5486422605d13261cb87401f4e7763b6296af81e98efbc0130da53';
 
 const LONGEST_FRAME = 200;
+const LONGEST_SCENE = 1000;
 /** @type {Promise<PlotlyApi>|null} */
 let arriving = null;
+/** @type {Promise<void>|undefined} */
+let scene;
+
+/** Run Plotly, which holds the page up, after the scene above the drawings is there. @param {Promise<void>} shown */
+export function runAfter(shown) {
+  scene = Promise.race([
+    shown,
+    new Promise((resolve) => {
+      setTimeout(resolve, LONGEST_SCENE);
+    }),
+  ]);
+}
 
 /**
  * Load Plotly: more than a megabyte, fetched after the page. Running it takes long, so everything
@@ -28,7 +41,7 @@ let arriving = null;
  */
 export function plotly() {
   if (window.Plotly) return Promise.resolve(window.Plotly); // a saved page holds it
-  arriving ??= painted().then(runPlotly);
+  arriving ??= (scene ?? Promise.resolve()).then(painted).then(runPlotly);
   return arriving;
 }
 

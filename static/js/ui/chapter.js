@@ -207,10 +207,16 @@ class ChapterPanel {
       {
         onShown: () => {
           if (!root.classList.contains('is-asking')) return;
+          const wasHiding = root.classList.contains('is-hiding');
+          const place = () =>
+            document.querySelector('.view:not([hidden]) .view-body')?.getBoundingClientRect().top ??
+            0;
+          const before = place();
           root.classList.remove('is-asking', 'is-hiding');
           const cells = step.highlights.filter((each) => !isLine(each));
           light(cells, signal);
-          bringIntoView(step.picture, signal);
+          if (wasHiding) bringIntoView(step.picture, signal);
+          else window.scrollBy(0, place() - before); // the finding appears above what is looked at
         },
         onThen: (link) => {
           [, location.hash] = withPlace(link, this.chapter?.id ?? '', asked).split('#');

@@ -18,6 +18,8 @@ import { CELLS } from './plot.js';
 const LOOK = 150;
 /** Pixels that a press may stray and still be one. */
 const SLOP = 8;
+/** Pixels that stay free above what is brought into view. */
+const LEAST_ABOVE = 8;
 const DRAWN = ':is(.view:not([hidden]) .panels, .bench-stage) .plot';
 
 /** @returns {Element[]} */
@@ -117,13 +119,17 @@ export function light(highlights, signal) {
 /** Milliseconds for which a picture is kept in view, while those above it grow. */
 const SETTLING = 20000;
 
+/** The screens on which a chapter is a sheet over the page. */
+const SHEET = '(max-width: 60rem)';
+
 /**
- * Bring a picture of an experiment into view once it is there, until the reader scrolls.
+ * Bring a picture of an experiment into view once it is there, until the reader scrolls; above the
+ * sheet of a phone the drawing of any step.
  * @param {string} picture its id; empty: none
  * @param {AbortSignal} signal
  */
 export function bringIntoView(picture, signal) {
-  if (picture === '') return;
+  if (picture === '' && !matchMedia(SHEET).matches) return;
   const ended = new AbortController();
   const end = () => ended.abort();
   const options = { signal: ended.signal, passive: true };
@@ -139,15 +145,18 @@ export function bringIntoView(picture, signal) {
   });
 
   function look() {
-    const panel = document.querySelector(
-      `.view:not([hidden]) [data-picture="${CSS.escape(picture)}"]`,
-    );
-    const plot = panel?.querySelector('.plot');
-    if (!panel || !plot) return;
-    const at = panel.getBoundingClientRect().top;
-    if (Math.abs(at - top) < 2) return;
-    panel.scrollIntoView({ block: 'center' });
-    top = panel.getBoundingClientRect().top;
+    const panel =
+      picture === ''
+        ? document.querySelector(`${DRAWN}:has(.main-svg)`)
+        : document.querySelector(`.view:not([hidden]) [data-picture="${CSS.escape(picture)}"]`);
+    if (!panel || !(panel.matches('.plot') || panel.querySelector('.plot'))) return;
+    const at = panel.getBoundingClientRect();
+    if (Math.abs(at.top - top) < 2) return;
+    const sheet = document.querySelector('.chapter')?.getBoundingClientRect().top ?? 0;
+    const floor = sheet > 0 ? sheet : window.innerHeight;
+    const cover = document.getElementById('sentence')?.offsetHeight ?? 0;
+    window.scrollBy(0, at.top - Math.max(cover + LEAST_ABOVE, (floor + cover - at.height) / 2));
+    ({ top } = panel.getBoundingClientRect());
   }
 }
 

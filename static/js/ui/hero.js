@@ -26,6 +26,8 @@ const MOST_LINES = 3;
 const SAID = 0.1;
 const LABEL = 20; // pixels above an arc, which rises to three quarters of its height
 const LABEL_WIDTH = 44; // pixels that two labels next to each other need
+/** Pixels from a line to the way of an arc above it, and from the text to its way along the margin. */
+const [BETWEEN, MARGIN] = [2, 7];
 const SVG = 'http://www.w3.org/2000/svg';
 
 /** @typedef {{text: string, chance: string}} Slot the next word, and its probability */
@@ -204,7 +206,8 @@ export class Hero {
         piece.style.setProperty('--share', String(share));
         piece.classList.add('is-read');
       }
-      return [{ path: pathOf(start, end, { frame, zoom, room }), share, isPast }];
+      const isBelow = from.side !== to.side; // of a translation, up to the sentence
+      return [{ path: pathOf(start, end, { frame, zoom, room, isBelow }), share, isPast }];
     });
     /** @type {{x: number, y: number}[]} */
     const said = [];
@@ -213,7 +216,7 @@ export class Hero {
         const isFree = said.every(
           ({ x, y }) => Math.abs(x - path.x) > LABEL_WIDTH || Math.abs(y - path.y) > LABEL,
         );
-        const isSaid = share >= SAID && isFree;
+        const isSaid = share >= SAID && isFree && !path.isQuiet;
         if (isSaid) said.push(path);
         return arcNodes(path, share, { isPast, isSaid });
       }),
@@ -247,17 +250,21 @@ function spotAt({ clientX, clientY }) {
 /**
  * @param {HTMLElement} start
  * @param {HTMLElement} end
- * @param {{frame: DOMRect, zoom: number, room: number}} within `zoom` of the page: the boxes are measured in it, the arcs are not; `room` above the first line
+ * @param {{frame: DOMRect, zoom: number, room: number, isBelow: boolean}} within `zoom` of the page: the boxes are measured in it, the arcs are not; `room` above the first line; `isBelow`: the arc goes up to another text
+ * @returns {{d: string, x: number, y: number, isThin?: boolean, isQuiet?: boolean}} the label's place, where it is not quiet
  */
-function pathOf(start, end, { frame, zoom, room }) {
+function pathOf(start, end, { frame, zoom, room, isBelow }) {
   const [a, b] = [start, end].map((node) => node.getBoundingClientRect());
   const [x1, x2] = [a, b].map((box) => (box.left + box.width / 2 - frame.left) / zoom);
-  const isBelow = a.top > b.bottom + 40 * zoom; // of a translation, up to the sentence
   const [y1, y2] = [a.top, isBelow ? b.bottom : b.top].map((y) => (y - frame.top) / zoom);
   if (isBelow) {
     const middle = (y1 + y2) / 2;
-    return { d: `M${x1} ${y1} C${x1} ${middle} ${x2} ${middle} ${x2} ${y2}`, x: x2, y: y2 + 16 };
+    const d = `M${x1} ${y1} C${x1} ${middle} ${x2} ${middle} ${x2} ${y2}`;
+    return { d, x: Math.min(x1, x2) - LABEL_WIDTH / 2, y: middle + 5 };
   }
+  const isFirst = (/** @type {number} */ y) => y < room + a.height / zoom / 2;
+  if (!isFirst(y1) || !isFirst(y2))
+    return { ...betweenLines([x1, x2], [y1, y2], frame.width / zoom), isQuiet: !isFirst(y2) };
   const height = Math.min((room - LABEL) / 0.75, 26 + Math.abs(x1 - x2) / 7);
   const top = Math.min(y1, y2) - height;
   return {
@@ -267,13 +274,28 @@ function pathOf(start, end, { frame, zoom, room }) {
   };
 }
 
-/** @param {{d: string, x: number, y: number}} path @param {number} share @param {{isPast: boolean, isSaid: boolean}} of */
-function arcNodes({ d, x, y }, share, { isPast, isSaid }) {
+/**
+ * Return the way between words below the first line: between the lines, from one to another along the
+ * margin, over no word.
+ * @param {number[]} xs
+ * @param {number[]} ys
+ * @param {number} width of the text
+ */
+function betweenLines([x1, x2], [y1, y2], width) {
+  const margin = x1 + x2 < width ? -MARGIN : width + MARGIN;
+  const [from, to] = [y1 - BETWEEN, y2 - BETWEEN];
+  const along = Math.abs(y1 - y2) > MARGIN ? `H${margin} V${to} ` : '';
+  const d = `M${x1} ${y1 + BETWEEN} V${from} ${along}H${x2} V${y2 + BETWEEN}`;
+  return { d, x: x2, y: to - MARGIN, isThin: true };
+}
+
+/** @param {{d: string, x: number, y: number, isThin?: boolean}} path @param {number} share @param {{isPast: boolean, isSaid: boolean}} of */
+function arcNodes({ d, x, y, isThin = false }, share, { isPast, isSaid }) {
   const arc = document.createElementNS(SVG, 'path');
   arc.setAttribute('d', d);
   arc.setAttribute('pathLength', '1');
   arc.classList.toggle('is-past', isPast);
-  arc.setAttribute('stroke-width', String(1 + 6 * share));
+  arc.setAttribute('stroke-width', String(1 + (isThin ? 1.5 : 6) * share));
   const label = document.createElementNS(SVG, 'text');
   label.setAttribute('x', String(x));
   label.setAttribute('y', String(y));

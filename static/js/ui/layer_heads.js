@@ -42,7 +42,9 @@ export function createLayerHeads(host, onChoose) {
     if (key !== shown) {
       shown = key;
       const maps = Array.from({ length: weights.shape[0] }, (_, head) =>
-        mapOf(matrixAt(weights, head), head, palette, () => onChoose({ head })),
+        mapOf(matrixAt(weights, head), head, palette, () =>
+          onChoose({ where: state.where, layer: state.layer, head }),
+        ),
       );
       host.replaceChildren(element('h2', `Layer ${state.layer}`), ...maps);
     }

@@ -113,6 +113,12 @@ export class Scene {
     this.hero.showArcs(arcs, isOff);
   }
 
+  /** Return the head that the finding is about. @returns {Partial<Subject>} */
+  subject() {
+    const { layer = null, where, head = null } = this.#shown?.subject ?? {};
+    return layer === null || head === null ? {} : { layer, head, ...(where && { where }) };
+  }
+
   /** Return true if the finding is about the opened head. @param {Chosen} state */
   isAbout({ layer, head }) {
     const { subject } = this.#shown ?? {};

@@ -11,6 +11,7 @@ import { plotHeight, pageZoom, palette } from './dom.js';
 import { viewState, choosing, queryOf } from '../state/state.js';
 import { isOf } from '../state/conversation.js';
 import { LONG_VIEW } from '../state/store.js';
+import { runAfter } from '../plot/renderer.js';
 import { hasNews, insight, lookAt, pageAsks, withPrevious } from './looking.js';
 import { createLayerHeads } from './layer_heads.js';
 import { Scene } from './scene.js';
@@ -57,11 +58,17 @@ export class Stage {
   #pointed = null;
   /** True: the reader just opened the view, so it is brought into sight. */
   #isNewView = false;
+  #onScene = () => {};
 
   /** @param {(id: string) => HTMLElement} byId @param {By} by */
   constructor(byId, by) {
     const { store, reader, registry, announce } = by;
     this.by = by;
+    runAfter(
+      new Promise((resolve) => {
+        this.#onScene = resolve;
+      }),
+    );
     this.sections = Object.fromEntries(
       registry.views.map((view) => [
         view.id,
@@ -172,10 +179,11 @@ export class Stage {
     // A translator's own view opens the head that aligns best, which the finding need not be about.
     const isChosen = this.by.store.isHeadGiven && state.view !== 'translate';
     this.scene.show(trace, page, look, { isChosen, finding: said });
+    if (!page.answers.next_why?.isWaiting) this.#onScene();
     // The finding tells what the head reads; the sentence on its row would say it again.
     const isTold = place?.rows === predictingSide(trace) && this.scene.isAbout(state);
     this.insight.textContent = [isTold ? '' : said, label].filter(Boolean).join(' ');
-    this.showLayer(trace, state, this.#frame.palette);
+    this.showLayer(trace, { ...state, ...this.scene.subject() }, this.#frame.palette);
     this.#markSentence();
   }
 

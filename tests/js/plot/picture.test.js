@@ -31,7 +31,7 @@ test('the text of a drawing comes out at the points that were chosen', () => {
     [180, 10],
   ]) {
     const pointsPerPixel = (mm / 25.4) * (72 / pixelsAcross({ mm, points }));
-    ok(Math.abs(12 * pointsPerPixel - points) < 0.02);
+    ok(Math.abs(13 * pointsPerPixel - points) < 0.02);
   }
 });
 
@@ -50,7 +50,7 @@ test('on paper a drawing has its size in millimetres, its marks, and text of one
   const [, { layout }, options] = drawn.at(-1);
   deepEqual([plain.width, plain.height], [85, 56.667]);
   ok(decodeURIComponent(plain.url).includes('<svg width="85mm" height="56.667mm"'));
-  deepEqual([options.format, options.scale, layout.font.size], ['svg', 1, 12]);
+  deepEqual([options.format, options.scale, layout.font.size], ['svg', 1, 13]);
   deepEqual(
     layout.shapes.map(({ type }) => type),
     ['line', 'rect'],
@@ -114,8 +114,8 @@ test('the table of all heads has a line for each weight', () => {
 test('every text of a layout has one size', () => {
   const layout = { font: { size: 10 }, xaxis: { tickfont: { size: 9, color: 'red' } }, width: 5 };
   deepEqual(evenText(layout), {
-    font: { size: 12 },
-    xaxis: { tickfont: { size: 12, color: 'red' } },
+    font: { size: 13 },
+    xaxis: { tickfont: { size: 13, color: 'red' } },
     width: 5,
   });
 });

@@ -5,7 +5,7 @@ import { labelWidth } from '../scales.js';
 
 /** @import { Mark } from './mark.js' */
 
-const TYPE = { size: 12, letters: 40 };
+const TYPE = { size: 13, letters: 40 };
 const LINE = 14;
 
 /**

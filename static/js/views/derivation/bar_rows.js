@@ -192,7 +192,7 @@ function writingOf({ lanes, over }, { now: { key } }, count, palette) {
       y: (_, row) => below(row, 0),
       text: ({ name }) => name,
       ink: (lane) => colourOf(lane, palette) ?? palette.ink,
-      size: 12,
+      size: 13,
       at: 'bottom right',
     }),
     text(lanes, {
@@ -213,7 +213,7 @@ function writingOf({ lanes, over }, { now: { key } }, count, palette) {
         y: ({ row }) => below(row, HEAD + NUMBER - 4),
         text: ({ lane }) => written(lane, lane.values[key]),
         ink: palette.key,
-        size: 12,
+        size: 13,
         at: `top ${edge === 0 ? 'center' : edge < 0 ? 'right' : 'left'}`,
       },
     ),

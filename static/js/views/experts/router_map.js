@@ -172,7 +172,7 @@ function loadPane({ load }, { palette }, narrow) {
         y: (_, expert) => expert,
         text: (part) => percent(part, narrow ? 0 : 1),
         ink: palette.muted,
-        size: 12,
+        size: 13,
         at: narrow ? 'bottom center' : 'middle left',
         isFit: true,
       }),

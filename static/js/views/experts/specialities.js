@@ -28,7 +28,7 @@ import { choicesInWords, pathOverlap, tintOf } from './routing.js';
 
 const ROW_HEIGHT = 26;
 const WIDEST = 760;
-const KIND = { size: 12, letters: 20, space: 1 };
+const KIND = { size: 13, letters: 20, space: 1 };
 const TOKEN = { size: 13, letters: 14, space: 1 };
 
 /**

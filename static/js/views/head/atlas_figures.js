@@ -137,7 +137,7 @@ function countChart(rows, { edges, sides, call, column }, state) {
   const names = rows.map(({ name }) => name);
   const count = linear('weights', { hasGrid: true, hasZero: true });
   const label = isUpright
-    ? band(names, { size: 12, letters: 6, space: 18 })
+    ? band(names, { size: 13, letters: 6, space: 18 })
     : band(names, { ...LETTERING, letters: isNarrow(width) ? 18 : LETTERING.letters });
   /** @param {{name: string, count: number}} row */
   const say = (row) =>

@@ -280,7 +280,7 @@ function scoreBars(trace, place, rows, state) {
           x: ({ score, control }) => Math.max(score, control) + 0.01,
           y: (_, row) => row,
           text: ({ score }) => share(score, 2),
-          size: 12,
+          size: 13,
           at: 'middle right',
           room: 36,
         }),

@@ -93,7 +93,7 @@ export function circlesChart(circles, { table, sentence, ...said }, frame) {
           y: (_, index) => centres[index].y - RADIUS - 0.025,
           text: ({ title }) => title,
           ink: muted,
-          size: 12,
+          size: 13,
           at: 'top center',
         }),
       ],

@@ -278,7 +278,7 @@ function barsFigure(state, subject) {
 
 const CELL = { roomy: { least: 54, most: 104 }, tight: { least: 46, most: 80 }, height: 26 };
 const LETTER = 6.6;
-const TYPE = 12;
+const TYPE = 13;
 
 /**
  * Return the layout of the lens: lines of `perLine` positions. The first row of a line holds the

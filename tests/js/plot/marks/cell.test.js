@@ -43,6 +43,6 @@ test('each number is written into its own cell, in an ink that is seen on it', (
 test('numbers are left out where they are not wanted, or one of them has no room', () => {
   equal(textsOf(2, 3), undefined);
   const text = ({ value }) => (value === 6 ? '−0.3' : '1');
-  equal(textsOf(8, 8, text, { row: 30 }).text.length, 64);
-  equal(textsOf(8, 8, text, { row: 28 }), undefined);
+  equal(textsOf(8, 8, text, { row: 33 }).text.length, 64);
+  equal(textsOf(8, 8, text, { row: 30 }), undefined);
 });

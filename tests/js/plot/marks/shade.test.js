@@ -30,11 +30,11 @@ test('an area lies behind the marks, from corner to corner', () => {
 });
 
 test('its words lie in a line, word below word or upright, as there is room', () => {
-  const words = (width) => drawn(width, 'comes <later>').annotations[0];
+  const words = (width) => drawn(width, 'then <later>').annotations[0];
   deepEqual([words(120).textangle, words(120).text.includes('<br>')], [0, false]);
-  deepEqual([words(60).textangle, words(60).text.includes('<br>')], [0, true]);
+  deepEqual([words(66).textangle, words(66).text.includes('<br>')], [0, true]);
   deepEqual([words(20).textangle, words(20).text.includes('<br>')], [-90, false]);
-  for (const width of [120, 60, 20]) ok(!words(width).text.includes('<later>'));
+  for (const width of [120, 66, 20]) ok(!words(width).text.includes('<later>'));
   equal(words(8), undefined);
   equal(drawn(20, 'longer than the height of the row').annotations[0], undefined);
 });
