@@ -1,7 +1,8 @@
 /**
  * Says what the page says of some texts, by the page's own rules: `node say.js URL < requests`.
  *
- * A request is a line of JSON, `{model, text, every}`: `every` 5 says a fifth of the sentences. For each, a line is written: the sentences, each with
+ * A request is a line of JSON, `{model, text, every, is_full}`: `every` 5 says a fifth of the rows, `is_full` also
+ * the scene and the views, which take ten passes. For each, a line is written: the sentences, each with
  * its kind and what it is about, or the problem. `truth.py` judges them.
  */
 
@@ -104,13 +105,9 @@ async function ofScene(trace, fetchMore) {
 }
 
 const catalogue = await fetchModels(signal);
-/** Texts for each that has a scene, which takes ten passes, where a part of the sentences is said. */
-const SCENES = 8;
-let read = -1;
 const fullCards = {};
 for await (const line of createInterface({ input: process.stdin })) {
-  const { model, text, every = 1 } = JSON.parse(line);
-  read += 1;
+  const { model, text, every, is_full: isFull } = JSON.parse(line);
   const card = catalogue.models.find(({ id }) => id === model);
   const wanted = { ...request([...VIEWS, MAP], card), model, text };
   const trace = await fetchAnswer(catalogue, wanted, signal).catch((problem) => ({ problem }));
@@ -124,7 +121,7 @@ for await (const line of createInterface({ input: process.stdin })) {
   const said = [
     ...ofHeads(trace, every),
     ...ofViews(trace),
-    ...(read % (every > 1 ? SCENES : 1) === 0 ? await ofScene(trace, fetchMore) : []),
+    ...(isFull ? await ofScene(trace, fetchMore) : []),
   ].filter(({ said }) => said !== '');
   process.stdout.write(`${JSON.stringify({ model, text, id: trace.id, said })}\n`);
 }
