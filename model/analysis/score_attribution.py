@@ -20,15 +20,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
+from headlight.model.analysis.layers import visible_keys
 from headlight.model.analysis.stream_parts import (
     Part,
     StreamReader,
     frozen,
     is_same,
 )
+from headlight.model.attention.terms import Terms
 from headlight.model.interventions.intervention import Intervention
 from headlight.model.served import Served
 from headlight.model.sites import layer_of
@@ -39,7 +41,7 @@ from headlight.model.weights import InputMatrix, NormParts
 MAX_NUMBERS = 2**28
 """The most numbers that the pass of an attribution keeps: 1 GB."""
 LEAST_WEIGHT = 1e-37
-"""A key with a smaller weight counts as not visible: its logarithm is not exact."""
+"""The logarithm of a smaller weight is not exact."""
 LARGE_REMAINDER = 1e-3
 _LETTERS = {"queries": "Q", "keys": "K"}
 ONE = torch.ones(1, dtype=torch.float64)
@@ -162,7 +164,8 @@ def score_parts(model: Served, trace: Trace, cell: Cell, *, is_edited: bool = Fa
     if not 0 <= cell.head < facts.n_heads:
         raise ValueError(f"there is no head {cell.head}; the heads are 0 to {facts.n_heads - 1}")
     weights = trace[f"{cell.path}.rows"][cell.head, 0]
-    at, coefficients = contrast(weights, cell)
+    is_seen = seen_by(facts, cell, weights)
+    at, coefficients = contrast(is_seen, cell)
     sides = {
         "queries": Side(model, trace, cell, "queries", torch.tensor([cell.query]), ONE, is_edited),
         "keys": Side(model, trace, cell, "keys", at, coefficients, is_edited),
@@ -173,7 +176,8 @@ def score_parts(model: Served, trace: Trace, cell: Cell, *, is_edited: bool = Fa
     table = (facts.scale * queries @ keys.T).numpy()
     product = facts.scale * float(sides["queries"].final[0] @ (coefficients @ sides["keys"].final))
     of_weights = float(coefficients @ torch.from_numpy(weights)[at].double().log())
-    score = product if facts.softcap else of_weights
+    has_logs = bool(weights[at.numpy()].min() > LEAST_WEIGHT)
+    score = of_weights if has_logs and not facts.softcap else product
     if facts.has_bias:
         distance = Part(name="distance", kind="distance", stack=cell.path.partition(".")[0])
         query_parts, key_parts = [*query_parts, distance], [*key_parts, distance]
@@ -198,7 +202,7 @@ def score_parts(model: Served, trace: Trace, cell: Cell, *, is_edited: bool = Fa
         score=score,
         remainder=remainder,
         weights=(float(weights[cell.key]), rival),
-        n_visible=int((weights > LEAST_WEIGHT).sum()),
+        n_visible=int(is_seen.sum()),
         sides=(sides["queries"], sides["keys"]),
     )
 
@@ -269,8 +273,21 @@ def read_by(
     return split
 
 
+def seen_by(
+    facts: AttentionFacts, cell: Cell, weights: Float[np.ndarray, " key"]
+) -> Bool[np.ndarray, " key"]:
+    """Return True at the keys that the query sees, by the mask.
+
+    Where a bias is added to the scores, which only the weights tell, also by their logarithms.
+    """
+    if facts.has_bias:
+        return weights > LEAST_WEIGHT
+    terms = Terms() if cell.path.endswith("cross_attention") else facts
+    return visible_keys(terms, cell.query + 1, len(weights))[cell.query]
+
+
 def contrast(
-    weights: Float[np.ndarray, " key"], cell: Cell
+    is_seen: Bool[np.ndarray, " key"], cell: Cell
 ) -> tuple[Tensor, Float[Tensor, " position"]]:
     """Return the keys that take part in a score difference, and the factor of each.
 
@@ -280,15 +297,15 @@ def contrast(
     for key in (cell.key, cell.rival):
         if key is None:
             continue
-        if not 0 <= key < len(weights):
-            raise ValueError(f"there is no key {key}; the last is {len(weights) - 1}")
-        if weights[key] <= LEAST_WEIGHT:
+        if not 0 <= key < len(is_seen):
+            raise ValueError(f"there is no key {key}; the last is {len(is_seen) - 1}")
+        if not is_seen[key]:
             raise ValueError(
                 f"the query at {cell.query} does not see the key at {key}: its weight is 0"
             )
     if cell.key == cell.rival:
         raise ValueError(f"key and rival are both {cell.key}; a difference needs two keys")
-    visible = np.flatnonzero(weights > LEAST_WEIGHT)
+    visible = np.flatnonzero(is_seen)
     if len(visible) < 2:
         raise ValueError(
             f"the query at {cell.query} sees one key only, so there is nothing to compare it with"

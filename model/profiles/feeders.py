@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from headlight.model.analysis.score_attribution import (
+    LEAST_WEIGHT,
     ONE,
     Cell,
     Side,
@@ -96,7 +97,7 @@ def _add(
     """Add the shares of a cell, and those of the shuffled heads."""
     weights = trace[f"{cell.path}.weights"][cell.head, cell.query]
     try:
-        at, factors = contrast(weights, cell)
+        at, factors = contrast(weights > LEAST_WEIGHT, cell)
     except ValueError:  # only one key is visible
         return
     places = {

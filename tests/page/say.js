@@ -1,8 +1,8 @@
 /**
  * Says what the page says of some texts, by the page's own rules: `node say.js URL < requests`.
  *
- * A request is a line of JSON, `{model, text, every, is_full}`: `every` 5 says a fifth of the rows, `is_full` also
- * the scene and the views, which take ten passes. For each, a line is written: the sentences, each with
+ * A request is a line of JSON, `{model, text, every, is_full, without}`: `every` 5 says a fifth
+ * of the rows, `is_full` also the scene and the views, but for some. For each, a line is written: the sentences, each with
  * its kind and what it is about, or the problem. `truth.py` judges them.
  */
 
@@ -69,7 +69,7 @@ function* ofViews(trace) {
 }
 
 /** The scene: the page's own finding, those on two opened heads, and each with the part taken away. */
-async function ofScene(trace, fetchMore) {
+async function ofScene(trace, fetchMore, without) {
   const look = lookAt(trace, { ...INITIAL, layer: 0, head: 0 }, 'model');
   const { next_why: why } = pageAsks(trace, look);
   const answers = why ? { next_why: { trace: await fetchMore(why) } } : {};
@@ -77,7 +77,7 @@ async function ofScene(trace, fetchMore) {
   const reasons = answers.next_why?.trace.analyses.reasons;
   const { position } = look;
   const about = reasons && { position, ids: [reasons.token.id, reasons.against.id] };
-  const by = { cards: catalogue.models, effects, about, fetchMore };
+  const by = { cards: catalogue.models, effects, about, fetchMore, without };
   const views = await ofEveryView(trace, by);
   if (!why) return views;
   const told = (state, isChosen, isSaved) =>
@@ -107,7 +107,7 @@ async function ofScene(trace, fetchMore) {
 const catalogue = await fetchModels(signal);
 const fullCards = {};
 for await (const line of createInterface({ input: process.stdin })) {
-  const { model, text, every, is_full: isFull } = JSON.parse(line);
+  const { model, text, every, is_full: isFull, without = [] } = JSON.parse(line);
   const card = catalogue.models.find(({ id }) => id === model);
   const wanted = { ...request([...VIEWS, MAP], card), model, text };
   const trace = await fetchAnswer(catalogue, wanted, signal).catch((problem) => ({ problem }));
@@ -121,7 +121,7 @@ for await (const line of createInterface({ input: process.stdin })) {
   const said = [
     ...ofHeads(trace, every),
     ...ofViews(trace),
-    ...(isFull ? await ofScene(trace, fetchMore) : []),
+    ...(isFull ? await ofScene(trace, fetchMore, without) : []),
   ].filter(({ said }) => said !== '');
   process.stdout.write(`${JSON.stringify({ model, text, id: trace.id, said })}\n`);
 }

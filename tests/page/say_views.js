@@ -58,8 +58,8 @@ async function* ofView(trace, view, state, fetchMore) {
   }
 }
 
-/** @param trace @param {{cards: any, effects: any, about: any, fetchMore: any}} by `effects` on the prediction that they are `about` */
-export async function ofEveryView(trace, { cards, effects, about, fetchMore }) {
+/** @param trace @param {{cards: any, effects: any, about: any, fetchMore: any, without: string[]}} by `effects` on the prediction that they are `about` */
+export async function ofEveryView(trace, { cards, effects, about, fetchMore, without }) {
   const said = [];
   const read = readParts(trace.card, trace, () => false, effects);
   for (const { layers } of buildAnatomy(trace.card).stacks)
@@ -68,7 +68,7 @@ export async function ofEveryView(trace, { cards, effects, about, fetchMore }) {
         said.push({ kind: 'part', ...about, of: part, said: read(part).words });
   said.push({ kind: 'part', of: { kind: 'logits' }, said: read({ kind: 'logits' }).label });
   const state = { ...STANDARD, model: trace.model, text: trace.text, target: null, cards };
-  for (const entry of VIEWS) {
+  for (const entry of VIEWS.filter(({ id }) => !without.includes(id))) {
     if (!(entry.isOffered?.(trace.card) ?? true) || entry.isListed?.(trace) === false) continue;
     const view = await entry.load();
     const place = findPlaces(trace).at(-1) ?? null;

@@ -67,7 +67,8 @@ class SceneJudge:
             least = re.search(r"at least ([<>]?[\d.]+) %", words)
             hold(least, "no grammar")
             card = self.judge.card_of_model
-            is_all = len(said["tried"]) >= card.n_layers * card.n_heads
+            places = 3 if card.kind == "encoder-decoder" else 1
+            is_all = len(said["tried"]) >= places * card.n_layers * card.n_heads
             hold((match[1] == "No single head") == is_all, "not every head was tried")
             for off in said["tried"][:: 1 + len(said["tried"]) // 8]:
                 after = self._pass(said, off)[0][0]

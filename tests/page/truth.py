@@ -20,7 +20,7 @@ ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 WORD = "“\u2068([^\u2069]*)\u2069”"
 NTH = r"(?:the ([a-z]+|\d+(?:st|nd|rd|th)) )?"
 OF = rf"(?: of (?:{NTH}{WORD}|the same (?:word|number)))?"
-NAME = rf"{NTH}(?:the )?((?:bytes? [\d–]+ of \d+ of )?){WORD}{OF}"
+NAME = rf"((?:bytes? [\d–]+ of \d+ of )?){NTH}(?:the )?{WORD}{OF}"
 SUM = r"\d\W*[-+*/xX×÷·✕^−–]\W*\d"
 SHARE = r"\(([<>]?\d+) %\)"
 
@@ -149,7 +149,7 @@ class Side:
             match: of `NAME`: ordinal, bytes, name, ordinal of the word, word.
             own: the token whose word “the same word” is.
         """
-        nth, part, name, nth_word, of = match.groups()[:5]
+        part, nth, name, nth_word, of = match.groups()[:5]
         if " of the same " in match.group():
             word = self.words[self.word_of(own)]
             return self._among([[at] for at in word.tokens if self.names[at] == part + name], nth)
@@ -437,10 +437,8 @@ class Judge:
         hold(match, "no grammar")
         if match[1]:
             named = self.target.find(match[1])
-            hold(
-                (place in named and named[-1] == place) or self.target.tokens[place].is_special,
-                "another place",
-            )
+            is_there = named[-1:] == [place] and (self.stack == "decoder" or len(named) == 1)
+            hold(is_there or self.target.tokens[place].is_special, "another place")
         guesses = re.findall(r"“((?:(?!” \().)*)” \(([<>]?[\d.]+) %\)", match.groups()[-1])
         hold(guesses, "no grammar")
         probabilities, texts = prediction["probabilities"][place], prediction["texts"][place]

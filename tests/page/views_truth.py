@@ -257,15 +257,10 @@ class ViewJudge(SceneJudge):
     # --- “Why there”, the alignment, “Compare”, and a head over many sentences --------------------
 
     def lead(self, said, query, key):
-        """Return the score of a key over the mean of the keys that its query sees.
-
-        A weight under 1e-37 counts as not seen, as the API says.
-        """
+        """Return the score of a key over the mean of the keys that its query sees."""
         site = f"{self.judge._path(said)}.scores"
         scores = np.asarray(self.asked(capture=[site], analyses=[])[site], float)
         seen = scores[said["head"], query, : query + 1 if said["where"] == "decoder" else None]
-        weights = np.exp(seen - np.logaddexp.reduce(seen))
-        seen = seen[weights > 1e-37]
         return float(scores[said["head"], query, key] - seen.mean())
 
     def _there(self, said, of):
@@ -276,6 +271,9 @@ class ViewJudge(SceneJudge):
         hold((lead > 0) == (" looks from " in said["said"]), f"it leads by {lead:.3f}")
         for name in re.findall(rf"(?:lead of|lead is|score is) ({NUMBER})", said["said"]):
             equals(name, lead, 5)
+        if seen := re.search(r"mean of the (\d+) tokens", said["said"]):
+            everything = query + 1 if said["where"] == "decoder" else len(columns.tokens)
+            hold(int(seen[1]) == everything, f"it sees {everything}")
         before = self.weights(said, of, query)[key]
         rest = of["rest"]
         for told in re.findall(r"weight (\d\.\d+)[.;]", rest):
@@ -593,7 +591,7 @@ RULES = [
         rf"(?:(?:, above all|; of single heads,) (?P<head>head \d+.*?) \((?P<much>{NUMBER})\))?\.",
         ViewJudge._strongest,
     ),
-    (("answer",), r"The word that counted most is (?P<rest>.*)\.", ViewJudge._counted),
+    (("answer",), r"(?:The word that|What) counted most is (?P<rest>.*)\.", ViewJudge._counted),
     (("answer",), rf".*, which is no word, counted {NUMBER} for .*\.", ViewJudge._true),
     (
         ("readout",),

@@ -3,7 +3,7 @@
  * named by the word, any other as a piece of its word, and one of several equal ones by its number.
  */
 
-import { tokensOf } from './attention.js';
+import { isFilling, tokensOf } from './attention.js';
 import { isMask, isUnspaced } from './words.js';
 import { visible } from '../words/text.js';
 import { inQuotes, tokenName, writeByteRange } from '../words/tokens.js';
@@ -50,7 +50,7 @@ export function readWords(tokens, text) {
   const alone = tokens.flatMap((token, index) =>
     at[index] === null && (!token.is_special || isMask(token)) ? [index] : [],
   );
-  const names = numbered(alone.map((index) => pieceName(tokens[index])));
+  const names = numberedPieces(alone.map((index) => tokens[index]));
   const signs = new Map(alone.map((index, order) => [index, names[order]]));
   const reading = { tokens, words, at, signs };
   known.set(tokens, reading);
@@ -66,6 +66,21 @@ function numbered(names) {
     return counts.get(name) ?? 1;
   });
   return names.map((name, index) => ({ place: places[index], count: counts.get(name) ?? 1 }));
+}
+
+/**
+ * Return the number of each token among equal ones; of bytes, the number of their character.
+ * @param {Token[]} tokens
+ * @returns {Nth[]}
+ */
+function numberedPieces(tokens) {
+  const starts = tokens.filter(({ part }) => (part?.from ?? 1) === 1);
+  const numbers = numbered(starts.map(wholeName));
+  let next = 0;
+  return tokens.map(({ part }) => {
+    next += (part?.from ?? 1) === 1 ? 1 : 0;
+    return numbers[next - 1] ?? { place: 1, count: 1 };
+  });
 }
 
 /** @param {string} text @returns {Generator<ReadWord>} */
@@ -144,16 +159,16 @@ export function nameToken(reading, index, of = undefined) {
   const { tokens, words, at, signs } = reading;
   const word = at[index];
   if (word !== null && wholeWord(reading, index)) return nameWord(reading, word);
-  if (word === null) return withNumber(pieceName(tokens[index]), signs.get(index));
+  if (word === null) return pieceName(tokens[index], signs.get(index));
   const { first, last } = words[word];
-  const names = numbered(tokens.slice(first, last + 1).map(pieceName));
-  const piece = withNumber(pieceName(tokens[index]), names[index - first]);
+  const numbers = numberedPieces(tokens.slice(first, last + 1));
+  const piece = pieceName(tokens[index], numbers[index - first]);
   const isNamed = tokens[index].part || piece.startsWith('the ');
   return `${isNamed ? piece : `the ${piece}`} of ${of ?? nameWord(reading, word)}`;
 }
 
 /**
- * Return the place of a token in a sentence: the word that it ends, or the token.
+ * Return the place of a prediction in a sentence: the word that ends there, or the token.
  * @param {Trace} trace
  * @param {Side} side
  * @param {number} index
@@ -161,8 +176,8 @@ export function nameToken(reading, index, of = undefined) {
 export function placeInWords(trace, side, index) {
   const reading = readSide(trace, side);
   const word = reading.at[index];
-  const isEnd =
-    word !== null && reading.words[word].last === index && !reading.words[word].isNumber;
+  const { last, isNumber } = reading.words[word ?? -1] ?? {};
+  const isEnd = word !== null && last === index && !isNumber && !isFilling(trace);
   return isEnd ? nameWord(reading, word) : nameToken(reading, index);
 }
 
@@ -177,11 +192,12 @@ export function readSide(trace, side) {
 }
 
 /** @param {Token} token */
-function pieceName(token) {
-  const { part } = token;
-  return part
-    ? `${writeByteRange(part)} of ${inQuotes(visible(part.whole))}`
-    : inQuotes(tokenName(token));
+const wholeName = (token) => inQuotes(token.part ? visible(token.part.whole) : tokenName(token));
+
+/** Return `the second “,”`, or `byte 1 of 4 of the second “🎉”`. @param {Token} token @param {Nth|undefined} number */
+function pieceName(token, number) {
+  const name = withNumber(wholeName(token), number);
+  return token.part ? `${writeByteRange(token.part)} of ${name}` : name;
 }
 
 /** @param {Token|undefined} token @returns {token is Token} */

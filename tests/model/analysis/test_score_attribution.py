@@ -96,6 +96,18 @@ def test_the_induction_head_of_a_story_reads_what_the_head_before_wrote(shipped,
     )
 
 
+def test_a_key_that_is_seen_counts_however_small_its_weight(shipped):
+    path, query = "decoder.layers.0.self_attention", 18
+    text = trace(shipped("stories"), "🎉 party 🎉 at 5 🎈", capture=[f"{path}.*"])
+    assert text[f"{path}.weights"][0, query, : query + 1].min() < 1e-37
+    key = int(text[f"{path}.weights"][0, query].argmax())
+    made = parts_of(shipped("stories"), text, Cell(path=path, head=0, query=query, key=key))
+    scores = text[f"{path}.scores"][0, query, : query + 1]
+    assert made.n_visible == query + 1
+    assert made.score == pytest.approx(scores[key] - scores.mean(), rel=1e-4)
+    assert made.table.sum() == pytest.approx(made.score, rel=1e-4)
+
+
 def test_the_table_is_that_of_a_plain_computation(shipped, story):
     """One step after another, from the definition: parts, norm, matrices, products."""
     model, layer = shipped("stories"), "decoder.layers.1"

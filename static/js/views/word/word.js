@@ -224,7 +224,7 @@ function sourcesInWords(trace, attribution) {
   return [
     ...(first
       ? [
-          `The word that counted most is ${sized(first)}${others.length > 0 ? `, before ${enumerated(others.map(sized))}` : ''}.`,
+          `${/ \(bytes? /.test(first.name) ? 'What' : 'The word that'} counted most is ${sized(first)}${others.length > 0 ? `, before ${enumerated(others.map(sized))}` : ''}.`,
         ]
       : []),
     ...(special ? [`${special.name}, which is no word, counted ${favoured(special)}.`] : []),
