@@ -340,7 +340,7 @@ class Judge:
 
     def _label(self, said, words):
         match = re.fullmatch(
-            r"Over many (made )?sentences, (.*?)(; here, too|; not here)?\.", words
+            r"Over many (made )?sentences, (.*?)(; at this token, too|; not at this token)?\.", words
         )
         hold(match, "no grammar")
         found = [label for label, (pattern, _) in LABELS.items() if re.fullmatch(pattern, match[2])]
@@ -358,7 +358,7 @@ class Judge:
             rows, _ = self._sides(said["where"])
             key = int(self._weights(said).argmax())
             does = LABELS[label][1](rows, said["query"], key)
-            hold(does == (match[3] == "; here, too"), f"the row reads token {key}")
+            hold(does == (match[3] == "; at this token, too"), f"the row reads token {key}")
 
     # --- the model and the text -------------------------------------------------------------------
 

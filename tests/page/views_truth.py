@@ -71,7 +71,11 @@ class ViewJudge(SceneJudge):
         for index, token in enumerate(side.tokens):
             groups.setdefault(f"s{index}" if token.word is None else token.word, []).append(index)
         units = [] if are_words else [[index] for index in range(len(side.tokens))]
-        units += [group for group in groups.values() if are_words or len(group) > 1]
+        units += [
+            unit
+            for unit in groups.values()
+            if (are_words or len(unit) > 1) and not (are_words and self._is_number(unit, side))
+        ]
         found = [
             unit
             for unit in units
@@ -90,6 +94,11 @@ class ViewJudge(SceneJudge):
 
     def of_target(self, name):
         return self.unit(name, self.judge.target)
+
+    @staticmethod
+    def _is_number(unit, side):
+        spelled = "".join(side.tokens[at].text for at in unit).strip()
+        return all(kind(letter) == "N" or letter in ".," for letter in spelled)
 
     @staticmethod
     def _called(unit, side):

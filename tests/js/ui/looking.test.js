@@ -48,7 +48,7 @@ test('the label of a head is told with its row', () => {
   const head_labels = { 'decoder.layers.0.self_attention': [{ previous: 0.8 }, {}] };
   const trace = { ...TRACE, card: { ...TRACE.card, head_labels } };
   const look = lookAt(trace, { ...STATE, query: 2 }, 'head');
-  match(insight(trace, STATE, look).label, /80 % .*token before; here, too/);
+  match(insight(trace, STATE, look).label, /80 % .*token before; at this token, too/);
 });
 
 test('until an answer is here, the one before is shown', () => {

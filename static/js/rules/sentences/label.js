@@ -91,5 +91,5 @@ export function explainLabel(trace, state, query) {
           key: highestIn(rowOf(weights, query)),
         }) ?? null)
       : null;
-  return `${many}, ${said}${isHere === null ? '' : isHere ? '; here, too' : '; not here'}.`;
+  return `${many}, ${said}${isHere === null ? '' : isHere ? '; at this token, too' : '; not at this token'}.`;
 }

@@ -27,9 +27,9 @@ test('a label is said with its share, and whether the open row does the same', (
   const trace = labelled({ previous: 0.62 });
   equal(
     said(trace, 6),
-    'Over many sentences, 62 % of this head’s weight is on the token before; here, too.',
+    'Over many sentences, 62 % of this head’s weight is on the token before; at this token, too.',
   );
-  match(said(trace, 4), /token before; not here\.$/);
+  match(said(trace, 4), /token before; not at this token\.$/);
   match(said(trace, 0), /token before\.$/, 'no token is before the first');
 });
 
@@ -45,9 +45,9 @@ test('on the map stands only a label that most rows deserve, and the line says t
 
 test('a copy is told as missing only at a token that came before', () => {
   const trace = labelled({ induction: 0.7 }, ['<s>', ' a', ' b', ' c', ' a', ' b', ' a']);
-  match(said(trace, 6), /“?followed it; not here|followed it; here, too/);
+  match(said(trace, 6), /“?followed it; not at this token|followed it; at this token, too/);
   match(said(trace, 3), /followed it\.$/);
-  match(said(trace, 4), /followed it; here, too\.$/);
+  match(said(trace, 4), /followed it; at this token, too\.$/);
 });
 
 test('a label of made sentences says so, and nothing of this row', () => {
