@@ -13,11 +13,27 @@ import { PALETTE } from '../js/sample.js';
 const STANDARD = standardsOf(fieldsOf(VIEWS));
 /** Rounds of requests that follow from answers. */
 const ROUNDS = 3;
+/** Cells of a drawing whose sentences are said. */
+const CELLS = 5;
 /** States of a view to open, after the one that it opens with. */
+const otherOf = (text) => text.replace(/\d|\w+(?=\W*$)/u, (word) => (word === '7' ? '3' : /\d/.test(word) ? '7' : 'and'));
 const MORE = {
   compare: ({ text }) => [{ compare_with: 'text', compare_text: `${text} too` }],
+  word: () => [{ word_show: 'saliency' }, { word_show: 'thread' }],
+  circuit: ({ text }) => [{ circuit_text: otherOf(text) }],
   stream: () => [{ stream_show: 'norms' }],
 };
+
+/** Some cells of a drawing that can be pointed at: an even share of them, and the last. */
+function someCells(grid) {
+  if (!grid) return [];
+  const [rows, columns] = [grid.rows, grid.columns];
+  const cells = Array.from({ length: CELLS }, (_, at) => {
+    const cell = Math.floor(((at + 1) * rows * columns - 1) / CELLS);
+    return [Math.floor(cell / columns), cell % columns];
+  });
+  return cells.filter(([row, column]) => row >= 0 && grid.value(row, column) !== null);
+}
 
 /** The sentences of a view in one state. */
 async function* ofView(trace, view, state, fetchMore) {
@@ -38,21 +54,33 @@ async function* ofView(trace, view, state, fetchMore) {
   const shown = viewState(page);
   const of = { view: view.id, where: state.where, layer: shown.layer, head: shown.head };
   const { answer = [], help = '' } = view.wording?.(trace, shown) ?? {};
-  const [word] = [page.answers.parts?.trace?.analyses.logit_attribution];
+  const [word] = Object.values(page.answers.parts?.trace?.analyses ?? {}).filter(
+    ({ against }) => against,
+  );
   const about = {
     ...of,
     edits: page.asked?.first?.edits,
     key: page.asked?.parts?.score_attribution?.key,
     ...(page.asked?.after && { b: page.asked.after }),
     query: rowShown(trace, choosePlace(state, trace), state),
+    state: shown.word_show,
+    other: shown.word_text || shown.circuit_text,
+    asks: page.asked?.circuit,
     ...(word && { position: word.position, ids: [word.token.id, word.against.id] }),
   };
   for (const said of answer) yield { kind: 'answer', ...about, said };
   if (/\d/.test(help)) yield { kind: 'help', ...about, said: help };
   for (const panel of view.panels?.(trace, shown) ?? [{ id: '', state: {} }]) {
     const figure = view.figure(trace, { ...shown, ...panel.state, width: 600 });
-    const rest = figure.grid?.rest?.readout;
-    if (rest) yield { kind: 'readout', ...about, panel: panel.id, said: rest };
+    const in_ = { ...about, panel: panel.id };
+    const { grid } = figure;
+    if (grid?.rest?.readout) yield { kind: 'readout', ...in_, said: grid.rest.readout };
+    for (const [row, column] of someCells(grid))
+      yield {
+        ...{ kind: 'cell', ...in_, row, column, value: grid.value(row, column) },
+        said: grid.describe(row, column),
+      };
+    if (figure.summary) yield { kind: 'summary', ...in_, said: figure.summary };
     if (/[\d“]/.test(figure.help ?? ''))
       yield { kind: 'help', ...about, panel: panel.id, said: figure.help };
   }

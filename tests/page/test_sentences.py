@@ -13,11 +13,13 @@ import pytest
 import yaml
 
 from headlight import Client
+from headlight.client.errors import HeadlightError
 from headlight.settings import Settings
 from tests.app.conftest import serve
+from tests.page.cells_truth import CellJudge
 from tests.page.scene_truth import SceneJudge
 from tests.page.truth import FalseSentence, Judge
-from tests.page.views_truth import TOP, ViewJudge
+from tests.page.views_truth import TOP
 
 HERE = Path(__file__).parent
 REAL_FOLDER = os.environ.get("HEADLIGHT_REAL_MODEL", "")
@@ -53,7 +55,8 @@ UNSEEN = [
     if 20 < len(line) < 240
 ][:500]
 SCENE = ("scene", "outcome", "without")
-VIEWS = ("answer", "readout", "help", "part")
+VIEWS = ("answer", "readout", "help", "part", "cell", "summary")
+UNREADABLE = (KeyError, IndexError, ValueError, TypeError, AttributeError, HeadlightError)
 CAPTURE = ["*.weights", "*.expert_indices"]
 
 
@@ -114,15 +117,16 @@ def judged(url, model, texts, every=1, scenes=1, without=()):
             judge.stack = "encoder" if card.kind == "encoder" else "decoder"
             ask = partial(client.trace, answer["text"], model=model, target=trace.target)
             judges = {kind: SceneJudge(ask, judge) for kind in SCENE}
-            views = ViewJudge(ask, judge)
+            views = CellJudge(ask, judge)
+            views.circuit = partial(client.circuit, model=model)
             views.read = partial(client.trace, model=model, **TOP)
             judges |= dict.fromkeys(VIEWS, views)
             for said in answer["said"]:
                 counts[said["kind"]] += 1
                 try:
                     judges.get(said["kind"], judge).check(said)
-                except FalseSentence as error:
-                    wrong.append((error.args[0], said, answer["text"]))
+                except (FalseSentence, *UNREADABLE) as error:
+                    wrong.append((str(error), said, answer["text"]))
     return counts, wrong
 
 

@@ -191,7 +191,10 @@ JOINERS = {"\u200c": "ZWNJ", "\u200d": "ZWJ", "\ufe0e": "VS15", "\ufe0f": "VS16"
 def shown(text):
     """Return a token's text as a name: without its space, and what is invisible by its name."""
     text = text.strip() or text
-    named = HIDDEN | (JOINERS if all(letter in HIDDEN | JOINERS for letter in text) else {})
+    controls = {c: f"U+{ord(c):04X}" for c in text if unicodedata.category(c) == "Cc"}
+    named = (
+        controls | HIDDEN | (JOINERS if all(letter in HIDDEN | JOINERS for letter in text) else {})
+    )
     name = "".join(SHOWN.get(c, f"‹{named[c]}›" if c in named else c) for c in text)
     return f"◌{name}" if name and unicodedata.category(name[0])[0] == "M" else name
 
@@ -340,7 +343,8 @@ class Judge:
 
     def _label(self, said, words):
         match = re.fullmatch(
-            r"Over many (made )?sentences, (.*?)(; at this token, too|; not at this token)?\.", words
+            r"Over many (made )?sentences, (.*?)(; at this token, too|; not at this token)?\.",
+            words,
         )
         hold(match, "no grammar")
         found = [label for label, (pattern, _) in LABELS.items() if re.fullmatch(pattern, match[2])]

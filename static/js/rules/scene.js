@@ -5,7 +5,7 @@
  */
 
 import { guessInWords, inQuotes } from '../words/tokens.js';
-import { findPlaces, isFilling, looksUpWritten } from '../trace/attention.js';
+import { findPlaces, hasTwoSides, isFilling, looksUpWritten } from '../trace/attention.js';
 import { nameToken, nameWord, readSide } from '../trace/word_names.js';
 import { isHeld } from '../trace/layered.js';
 import { highestIn, matrixAt, rowOf } from '../trace/trace.js';
@@ -339,13 +339,13 @@ function headName(trace, reason) {
 
 /** @param {Trace} trace @param {PartOff} part */
 export function nameOf(trace, { place, layer, head }) {
-  if (head === null)
-    return trace.card?.moe?.layers.includes(layer)
-      ? `the experts of layer ${layer}`
-      : `the network of layer ${layer}`;
+  const isPair = hasTwoSides(trace);
+  if (head === null) {
+    const parts = trace.card?.moe?.layers.includes(layer) ? 'experts' : 'network';
+    return `the ${isPair ? `${place === 'encoder' ? 'encoder' : 'decoder'}’s ` : ''}${parts} of layer ${layer}`;
+  }
   const where = findPlaces(trace).find(({ id }) => id === place);
-  const isOne = findPlaces(trace).length < 2;
-  return `${isOne || !where ? '' : `${where.name}, `}layer ${layer}, head ${head}`;
+  return `${!isPair || !where ? '' : `${where.name}, `}layer ${layer}, head ${head}`;
 }
 
 /** @param {PartOff} part */

@@ -76,10 +76,13 @@ export function stepInWords(trace, { steps, token, against }, at) {
     : '';
   const [word, rival] = [token, against].map(({ text }) => inQuotes(guessInWords(text)));
   const part = partInWords(trace, step, steps[at - 1]);
-  const others = step.others.map((each) => `${each.name} ${percent(each.share, 0)}`).join(', ');
+  const others = step.others.map(sizedInWords).join(', ');
   const near = others && ` Nearly as much: ${others}.`;
   if (side === 'logits') {
-    const speaks = adds && adds[1] < 0 && -adds[1] > Math.abs(adds[0]) ? `, against ${rival}` : '';
+    const speaks =
+      adds && adds[1] < 0 && -adds[1] > Math.abs(adds[0])
+        ? `; above all it speaks against ${rival}`
+        : '';
     const added =
       adds && `: it adds ${signed(adds[0], 2)} to ${word}, ${signed(adds[1], 2)} to ${rival}`;
     const most = `${capitalised(part)} makes ${percent(share, 0)} of the difference from ${rival}`;
@@ -98,12 +101,19 @@ export function stepInWords(trace, { steps, token, against }, at) {
     : `The largest part of it came from ${what}`;
   const then = reads && ` That head ${reads}.`;
   const other = step.opposite
-    ? ` On the other side ${step.opposite.name} gives most (${percent(step.opposite.share, 0)}).`
+    ? ` On the other side most comes from ${sizedInWords(step.opposite)}.`
     : '';
   return {
     finding: `${said}: ${much}, on the ${side} side.${then}`,
     more: `${cutInWords(step, 'the weight').trim()}${near}${other}`.trim(),
   };
+}
+
+/** Return `head 3.0 (41 %)`, `network 2 (8 %)`, `position (5 %)`. @param {{name: string, share: number}} part */
+function sizedInWords({ name, share }) {
+  const [, stack = '', layer, head] = /^(?:(encoder|cross)\.)?(\d+)\.(\w+)$/.exec(name) ?? [];
+  const part = head === 'ff' ? `network ${layer}` : head ? `head ${layer}.${head}` : name;
+  return `${[stack, part].filter(Boolean).join(' ')} (${percent(share, 0)})`;
 }
 
 /** A part that is no head and no network, at a token. @type {Record<string, (place: string) => string>} */

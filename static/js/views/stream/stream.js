@@ -120,16 +120,16 @@ const QUANTITIES = {
     unit: 'norm of the stream',
     help: 'The norm of a token’s residual vector, after the embedding and after each part of each layer.',
     read: streamDepth,
-    say: ({ name }, value, token) =>
-      `${capitalised(name)} the stream has norm ${value} at ${token}`,
+    say: ({ name }, value, where) =>
+      `${capitalised(name)} the stream has norm ${value} ${where}`,
   },
   written_norm: {
     title: 'Norm of the vector that each part adds',
     unit: 'norm of the added vector',
     help: 'The norm of the vector that each part adds to the stream.',
     read: writtenDepth,
-    say: ({ name }, value, token) =>
-      `At ${token}, ${name} add${isMany(name) ? '' : 's'} a vector of norm ${value}`,
+    say: ({ name }, value, where) =>
+      `${capitalised(where)}, ${name} add${isMany(name) ? '' : 's'} a vector of norm ${value}`,
   },
 };
 
@@ -209,7 +209,7 @@ function mapFigure(trace, state, subject) {
   const { steps, matrix } = depth;
   /** @param {{row: number, column: number, value: number}} cell */
   const say = ({ row, column, value }) =>
-    quantity.say(steps[row], written(value), named(tokens, column));
+    quantity.say(steps[row], written(value), `at ${named(tokens, column)}`);
   const last = steps.length - 1;
   return {
     title: quantity.title,
@@ -279,7 +279,7 @@ function lineFigure({ palette, ...state }, subject) {
               quantity.say(
                 steps[column],
                 written(value),
-                row === 0 ? here : 'the mean over all tokens',
+                row === 0 ? `at ${here}` : 'on average over all tokens',
               ),
             tokens: () => ({ query }),
           }),

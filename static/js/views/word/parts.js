@@ -207,13 +207,14 @@ function unitPart(units, index, value, isSource) {
  */
 function piecePart(pieces, words, index, value, isSource) {
   const part = unitPart(pieces, index, value, isSource);
-  const word = words[findUnit(words, index)];
+  const at = findUnit(words, index);
+  const word = words[at];
   if (!word || word.first === word.last) return part;
   const of = isSource ? ' of the source' : '';
   return {
     ...part,
     label: `${isSource ? 'source: ' : ''}${tokenName(pieces[index])} (${tokenName(word)})`,
-    name: `${quoted(pieces[index])} of ${quoted(word)}${of}`,
+    name: `${quoted(pieces[index])} of ${namedUnit(words, at)}${of}`,
   };
 }
 

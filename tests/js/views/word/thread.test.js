@@ -72,7 +72,7 @@ test('a part is called the reason only if half of the weight is lost without it'
 test('the first step says its share, both words, and what is lost without it', () => {
   match(
     said(stateOf(), 0),
-    /head 0 makes 40 % .*\+?1\.00 to “saw”, −2\.00 to “fox”, against “fox”\. Without it the difference falls: \+?3\.00 → \+?1\.00\. Nearly as much: 1\.1 30 %/,
+    /head 0 makes 40 % .*\+?1\.00 to “saw”, −2\.00 to “fox”; above all it speaks against “fox”\. Without it the difference falls: \+?3\.00 → \+?1\.00\. Nearly as much: head 1\.1 \(30 %\)/,
   );
 });
 

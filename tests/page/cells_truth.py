@@ -1,0 +1,392 @@
+"""Judge what is said of single cells, and the summaries of drawings that a screen reader reads."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from tests.page import views_truth as views
+from tests.page.truth import Side, hold, is_near, plain, shown
+from tests.page.views_truth import (
+    CHANCE,
+    NUMBER,
+    UNIT,
+    ViewJudge,
+    equals,
+    number,
+)
+
+FULL = {"capture": ["*.weights"], "analyses": []}
+PART = r"(?P<part>attention|cross-attention|experts|feed-forward network)"
+SITES = {
+    "attention": "self_attention",
+    "cross-attention": "cross_attention",
+    "experts": "feed_forward",
+    "feed-forward network": "feed_forward",
+}
+
+
+class CellJudge(ViewJudge):
+    """Judges the sentences of cells; those of the strongest cell have the grammar of a view."""
+
+    def check(self, said):
+        """Raise FalseSentence if a sentence is not so."""
+        kinds = ("cell", "readout") if said["kind"] == "cell" else (said["kind"],)
+        for of, pattern, check in GRAMMAR:
+            if of.intersection(kinds) and (match := pattern.fullmatch(said["said"])):
+                getattr(self, check)(said, match.groupdict())
+                return
+        hold(False, "no grammar")
+
+    def after(self, said):
+        """Answer the pass B of a comparison, with its weights."""
+        b = said["b"]
+        if b.get("edits"):
+            return self.asked(edits=b["edits"], **FULL)
+        return self.read(b["text"], target=b.get("target"), **FULL)
+
+    def _drawn(self, said, _):
+        """Hold that the number that is drawn is the one that is said."""
+        numbers = [number(found) for found in re.findall(NUMBER, said["said"])]
+        value = float(said["value"])
+        close = [
+            n
+            for n in numbers
+            for scale in (1, 100)
+            if np.isclose(n, scale * abs(value), 6e-2, 6e-3)
+        ]
+        hold(close or any(np.isclose(n, value, 6e-2, 6e-3) for n in numbers), f"{value} is drawn")
+
+    def _hidden(self, said, of):
+        rows, columns = self.sides(said)
+        if of["which"] == "B":
+            found = self.after(said)
+            side = Side(found.target or found.text, found.target_tokens or found.tokens)
+            rows = columns = side
+        hold(self.unit(of["name"], rows)[-1] < self.unit(of["key"], columns)[0], "it comes before")
+        hold(said["where"] == "decoder", "no key is hidden")
+
+    def _other(self, said, of):
+        found = self.after(said)
+        has_target = found.target_tokens is not None
+        source = Side(found.text, found.tokens)
+        rows = Side(found.target, found.target_tokens) if has_target else source
+        rows, columns = (
+            (source, source)
+            if said["where"] == "encoder"
+            else (rows, source if said["where"] == "cross" else rows)
+        )
+        path = self.judge._path(dict(said, layer=of["layer"]))
+        at = self.unit(of["name"], rows)[-1] - bool(of["wrote"])
+        row = np.asarray(found[f"{path}.weights"])[int(of["head"]), at]
+        equals(
+            of["much"], row[[at] if of["key"] == "itself" else self.unit(of["key"], columns)].sum()
+        )
+
+    def _change(self, said, of):
+        rows, columns = self.sides(said)
+        if columns is rows and of["layer"] is None:
+            return
+        at, keys = self.unit(of["name"], rows)[-1], self.unit(of["key"], columns)
+        path = self.judge._path(dict(said, layer=of["layer"]))
+        at -= bool(of["wrote"])
+        passes = [self.judge.trace] + ([self.after(said)] if said["b"].get("edits") else [])
+        weights = [
+            float(np.asarray(each[f"{path}.weights"])[int(of["head"]), at, keys].sum())
+            for each in passes
+        ]
+        for name, weight in zip(("a", "b"), weights, strict=False):
+            equals(of[name], weight)
+        hold(abs(number(of["much"]) - number(of["b"]) + number(of["a"])) < 3e-3, "the difference")
+
+    def _share(self, said, of):
+        if not said["b"].get("edits"):
+            return
+        path = self.judge._path(dict(said, layer=of["layer"]))
+        before, after = (
+            np.asarray(each[f"{path}.weights"], float)[int(of["head"])]
+            for each in (self.judge.trace, self.after(said))
+        )
+        equals(of["share"], 100 * np.abs(after - before).sum(axis=1).mean() / 2, 1)
+
+    def _routed(self, said, of):
+        path = f"{self.judge.stack}.layers.{of['layer']}.experts"
+        names = [f"{path}.{each}" for each in ("router_probs", "expert_indices", "expert_weights")]
+        trace = self.asked(capture=names, analyses=[])
+        (at,), expert = self.unit(of["name"], self.judge.target), int(of["expert"])
+        probabilities, indices, weights = (np.asarray(trace[name][at], float) for name in names)
+        equals(of["share"], probabilities[expert])
+        hold((of["weight"] is not None) == (expert in indices), "it was chosen otherwise")
+        if of["weight"]:
+            equals(of["weight"], weights[list(indices).index(expert)])
+
+    def _lens(self, _, of):
+        lens = self.asked(capture=[], analyses=["logit_lens"]).analyses["logit_lens"]
+        at, layer = self.at(of["name"]), int(of["layer"])
+        text = lens["texts"][layer][at][0]
+        hold("\\x" in text or plain(shown(text)) == plain(of["word"]), f"it is {text!r}")
+        hold(is_near(of["share"], float(np.asarray(lens["probabilities"])[layer, at, 0]), 6e-4), "")
+
+    def _sampling(self, _, of):
+        at, rank = self.at(of["name"]), int(of["rank"]) - 1
+        logits = np.asarray(self.asked(capture=["logits"], analyses=[])["logits"], float)[at]
+        own, warm = (np.exp(logits / t - (logits / t).max()) for t in (1.0, 0.8))
+        own, warm = own / own.sum(), warm / warm.sum()
+        order = np.argsort(-warm)
+        n_kept = int(np.searchsorted(np.cumsum(warm[order]), 0.9)) + 1
+        equals(of["own"], 100 * own[order[rank]], 1)
+        is_kept = rank < n_kept
+        equals(of["share"], is_kept * 100 * warm[order[rank]] / warm[order[:n_kept]].sum(), 2)
+
+    def _position(self, _, of):
+        names = f"{self.judge.stack}.embedding.positional"
+        vectors = np.asarray(self.asked(capture=[names], analyses=[])[names], float)
+        one = vectors[int(of["one"])]
+        if "other" in of:
+            other = vectors[int(of["other"])]
+            equals(of["much"], one @ other / np.linalg.norm(one) / np.linalg.norm(other))
+        else:
+            equals(of["much"], one[int(of["dimension"])])
+
+    # --- one row of a head, dimension by dimension ------------------------------------------------
+
+    def row(self, said):
+        """Return query, key, value and context of the row and its strongest key, and its scores."""
+        path, head, query = self.judge._path(said), said["head"], said["query"]
+        turned = "rotated_" * (self.judge.card_of_model.positional == "rotary")
+        names = [f"{turned}queries", f"{turned}keys", "values", "context", "scores", "weights"]
+        trace = self.asked(capture=[f"{path}.{name}" for name in names], analyses=[])
+        queries, keys, values, context, scores, weights = (
+            np.asarray(trace[f"{path}.{name}"], float) for name in names
+        )
+        of_keys = head * len(keys) // len(queries)
+        return (
+            queries[head, query],
+            keys[of_keys],
+            values[of_keys],
+            context[head, query],
+            scores[head, query],
+            weights[head, query],
+        )
+
+    def _dimension(self, said, of):
+        query, keys, values, context, _, weights = self.row(said)
+        key, at = int(weights.argmax()), int(of["dimension"])
+        value = {
+            "Query": query,
+            "Key": keys[key],
+            "Query × key": query * keys[key],
+            "Value of the key": values[key],
+            "Weight × value": weights[key] * values[key],
+            "Context: all keys together": context,
+        }.get(of["what"])
+        if value is None:
+            self._drawn(said, of)
+            return
+        value = value[at]
+        equals(of["much"], value, max(1, abs(value)))
+
+    def _scored(self, said, of):
+        *_, scores, weights = self.row(said)
+        (key,) = self.unit(of["name"], self.sides(said)[1])
+        value = scores[key] if of["what"] == "Score" else weights[key]
+        equals(of["much"], value, max(1, abs(value)))
+
+    def _product(self, said, of):
+        query, keys, _, _, _, weights = self.row(said)
+        (key,), at = self.unit(of["name"], self.sides(said)[1]), int(of["dimension"])
+        for name, value in (
+            ("q", query[at]),
+            ("k", keys[key][at]),
+            ("much", query[at] * keys[key][at]),
+            ("sum", query @ keys[key]),
+            ("weight", weights[key]),
+        ):
+            equals(of[name], value, max(1, abs(value)))
+
+    # --- a prediction by parts, by patches and by what is erased ----------------------------------
+
+    def _layer(self, said, of):
+        found = self.attribution(said, None, None)
+        name = f"layers.{of['layer']}.{SITES[of['part']]}"
+        self._bars(of, found["parts"][found["part_names"].index(name)])
+
+    def _bars(self, of, value):
+        equals(of["much"], abs(value), 2)
+        hold(
+            number(of["much"]) < 0.006 or plain(of["word"]) == self.names[int(value < 0)],
+            "the other",
+        )
+
+    def _word(self, said, of):
+        if said.get("state") == "saliency":
+            return self._erased(said, of)
+        found = self.attribution(said, None, None)
+        is_source = of["name"].endswith(" of the source")
+        side = self.judge.source if is_source else self.judge.target
+        kind = "cross_attention" if is_source else "self_attention"
+        by_key = np.asarray(found[f"{kind}.keys"]).sum(axis=(0, 1))
+        return self._bars(of, by_key[self.unit(of["name"], side, are_words=True)].sum())
+
+    def _expert(self, said, of):
+        found = self.attribution(said, None, None)
+        self._bars(of, found["experts"][int(of["layer"])][int(of["expert"])])
+
+    def difference(self, said, **request):
+        """Return the logit of the token less that of its rival in a pass."""
+        logits = self.asked(capture=["logits"], analyses=[], **request)["logits"]
+        token, against = said["ids"]
+        row = np.asarray(logits, float)[said["position"]]
+        return row[token] - row[against]
+
+    def _erased(self, said, of):
+        if said["panel"] != "erasure":
+            return
+        bare = of["name"].removesuffix(" of the source")
+        is_source = bare != of["name"]
+        side = self.judge.source if is_source else self.judge.target
+        stack = "encoder" if is_source else self.judge.stack
+        piece, _, word = bare.partition(" of “")
+        if word:
+            pieces = self.unit(f"“{word}", side, are_words=True)
+            found = [at for at in pieces if f"“{side.names[at]}”" == plain(piece)]
+        else:
+            found = self.unit(piece, side)
+        (at,) = found
+        edit = {"kind": "set", "site": f"{stack}.embedding.output", "positions": [at], "value": 0}
+        self.attribution(said, None, None)
+        self._bars(of, self.difference(said) - self.difference(said, edits=[edit]))
+
+    def patched(self, said, site, at, heads=None):
+        """Return the share of the change that an activation of the second sentence carries."""
+        other = self.read(said["other"], capture=[site, "logits"], analyses=[])
+        if (said["other"], site) not in self.passes:
+            self.passes[said["other"], site] = other
+        vector = np.asarray(other[site], float)
+        value = vector[at] if heads is None else vector[heads]
+        edit = {"kind": "set", "site": site, "value": value.tolist()}
+        edit |= {"positions": [at]} if heads is None else {"heads": [heads]}
+        token, against = said["ids"]
+        there = np.asarray(other["logits"], float)[said["position"]]
+        here = self.difference(said)
+        return (self.difference(said, edits=[edit]) - here) / (there[token] - there[against] - here)
+
+    def _patched(self, said, of):
+        layer = f"{self.judge.stack}.layers.{of['layer']}"
+        if self.judge.trace.target is not None or "column" not in said:
+            return
+        if of["title"] == "Stream before each layer":
+            share = self.patched(said, f"{layer}.residual.before", said["column"])
+        elif of["title"] == "Attention":
+            share = self.patched(said, f"{layer}.self_attention.output", said["column"])
+        else:
+            share = self.patched(said, f"{layer}.self_attention.context", None, said["column"])
+        equals(of["much"], 100 * share, 10)
+
+    def _both(self, said, of):
+        if self.judge.trace.target is not None:
+            return
+        other = self.read(said["other"], capture=["logits"], analyses=[])
+        token, against = said["ids"]
+        there = np.asarray(other["logits"], float)[said["position"]]
+        equals(of["here"], self.difference(said), 2)
+        equals(of["there"], there[token] - there[against], 2)
+
+    def _carried(self, said, of):
+        if self.judge.trace.target is not None:
+            return
+        told = rf"layer (\d+) by the stream at (?P<name>{UNIT}) \((?P<much>{NUMBER}) %\)"
+        for found in re.finditer(told, of["rest"]):
+            site = f"{self.judge.stack}.layers.{found[1]}.residual.before"
+            at = self.unit(found["name"], self.judge.target)[-1]
+            equals(found["much"], 100 * self.patched(said, site, at), 10)
+
+    def _step(self, said, _):
+        """Check what the first step of the thread adds, and what is left without it."""
+        step = re.split(r" (?=Step 2: )", said["said"])[0]
+        moves = rf"Step 1: .*? makes ({CHANCE}) % .*? falls: ({NUMBER}) → ({NUMBER})\."
+        head = re.search(r"(cross-attention, )?(?:\w+, )?layer (\d+), head (\d+)", step)
+        if not (made := re.match(moves, step)) or not head:
+            return
+        found = self.attribution(said, None, None)
+        kind = "cross_attention" if head[1] else "self_attention"
+        layer, number_of_head = int(head[2]), int(head[3])
+        logits = np.asarray(found["logits"])
+        adds = found[f"{kind}.heads"][layer][number_of_head]
+        equals(made[1], 100 * adds / (logits[0] - logits[1]), 2)
+        equals(made[2], logits[0] - logits[1], 2)
+        if layer == self.judge.n_layers - 1 and not head[1]:
+            off = self._edit(f"head {self.judge.stack} {layer} {number_of_head}")
+            equals(made[3], logits[0] - logits[1] - adds, 300)
+            hold(off, "")
+
+    def _kept(self, said, of):
+        listed = self.judge.trace.analyses["next_token"]
+        after = self.read(said["other"])
+        known = {}
+        for found in (listed, after.analyses["next_token"]):
+            known |= dict(zip(found["texts"][-1], np.asarray(found["ids"])[-1], strict=True))
+        names = [plain(of[name]).replace("·", " ") for name in ("right", "wrong")]
+        ids = [known[name] for name in names if name in known]
+        if len(ids) < 2:
+            return
+        logits = [
+            np.asarray(trace["logits"], float)[-1]
+            for trace in (
+                self.asked(capture=["logits"], analyses=[]),
+                self.read(said["other"], capture=["logits"], analyses=[]),
+            )
+        ]
+        clean, corrupted = (row[ids[0]] - row[ids[1]] for row in logits)
+        equals(of["clean"], clean, 2)
+        equals(of["corrupted"], corrupted, 2)
+        equals(of["share"], 100 * (number(of["much"]) - corrupted) / (clean - corrupted), 10)
+
+    def _edge(self, said, of):
+        """Run the circuit without an edge: it loses what is said."""
+        asked = said["asks"]["circuit"]
+        found = self.circuit(**asked)
+        left = [edge.name for edge in found.edges if edge.name != of["edge"]]
+        hold(len(left) == len(found.edges) - 1, "it is no edge of the circuit")
+        if said["kind"] == "readout":
+            without = self.circuit(pairs=asked["pairs"], holds_out=False, edges=left)
+            loss = found.chosen.value - without.chosen.value
+            equals(of["loss"], 100 * loss, 10)
+
+    def _claims(self, said, _):
+        """Check what edges lose, against the circuit that the API returns."""
+        losses = [100 * edge.loss for edge in self.circuit(**said["asks"]["circuit"]).edges]
+        told = [number(each) for each in re.findall(rf"cut: ({NUMBER}) % of", said["said"])]
+        found = sorted((-loss for loss in losses), key=float)[: len(told)]
+        hold(np.allclose(told, found, atol=0.51), f"they lose {found}")
+
+    def _counts_in(self, said, _):
+        """Check the numbers of tokens, layers and heads in a summary."""
+        words, card = said["said"], self.judge.card_of_model
+        rows, columns = self.sides(said)
+        if said["view"] == "compare":
+            return
+        expected = {
+            r"(\d+) queries": len(rows.tokens),
+            r"(\d+) keys\b": len(columns.tokens),
+            r"(\d+) layers": self.judge.n_layers,
+            r"(\d+) heads": card.n_heads,
+            r"by (\d+) positions": None,
+        }
+        for pattern, count in expected.items():
+            if (found := re.search(pattern, words)) and count is not None:
+                hold(int(found[1]) == count, f"there are {count}")
+
+
+MAP = r"\((?:(?P<which>[AB]), )?(?:.*)\)"
+OF_WORDS = rf"(?P<much>{NUMBER}) logits for “(?P<word>.*)” against “.*”"
+KNOWN = vars(views) | globals()
+GRAMMAR = [
+    (
+        frozenset(kinds.split(",")),
+        re.compile(re.sub(r"\{([A-Z_]{2,})\}", lambda name: KNOWN[name[1]], pattern)),
+        check,
+    )
+    for line in (Path(__file__).parent / "grammar.txt").read_text().splitlines()
+    for check, kinds, pattern in [re.match("(\\w+) ([a-z,]+): (.*)", line).groups()]
+]
