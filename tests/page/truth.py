@@ -132,8 +132,11 @@ class Side:
         span = (
             f"byte {before + 1}" if count[at] == 1 else f"bytes {before + 1}–{before + count[at]}"
         )
-        whole = self.text[self.tokens[first].start : self.tokens[last].end].removeprefix(" ")
-        return f"{span} of {sum(count[first : last + 1])} of {shown(whole)}"
+        n_bytes = sum(count[first : last + 1])
+        rest = self.text[self.tokens[first].start :].removeprefix(" ")
+        lengths = (len(rest[:end].encode()) for end in range(1, len(rest) + 1))
+        whole = rest[: 1 + next(at for at, length in enumerate(lengths) if length >= n_bytes)]
+        return f"{span} of {n_bytes} of {shown(whole)}"
 
     def find(self, name, own=None):
         """Return the tokens that a name names, once for each name."""
