@@ -14,7 +14,7 @@ const STANDARD = standardsOf(fieldsOf(VIEWS));
 /** Rounds of requests that follow from answers. */
 const ROUNDS = 3;
 /** Cells of a drawing whose sentences are said. */
-const CELLS = 5;
+const CELLS = 3;
 /** States of a view to open, after the one that it opens with. */
 const otherOf = (text) => text.replace(/\d|\w+(?=\W*$)/u, (word) => (word === '7' ? '3' : /\d/.test(word) ? '7' : 'and'));
 const MORE = {

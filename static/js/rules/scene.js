@@ -307,7 +307,8 @@ function readBy(trace, { site, layer, head, key }, position) {
   const [stack, , , kind] = site.split('.');
   const place = findPlaces(trace).find((each) => each.stack === stack && each.ending === kind);
   const row = place && rowAt(trace, place, { layer, head }, position);
-  if (!place || !row || key === null) return null;
+  const hasOne = place?.id === 'decoder' && position === 0; // nothing else to read
+  if (!place || !row || key === null || hasOne) return null;
   const reading = readSide(trace, place.columns);
   const word = reading.at[key];
   const { first, last, isNumber } = reading.words[word ?? -1] ?? { first: key, last: key };
