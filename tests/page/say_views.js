@@ -16,7 +16,8 @@ const ROUNDS = 3;
 /** Cells of a drawing whose sentences are said. */
 const CELLS = 3;
 /** States of a view to open, after the one that it opens with. */
-const otherOf = (text) => text.replace(/\d|\w+(?=\W*$)/u, (word) => (word === '7' ? '3' : /\d/.test(word) ? '7' : 'and'));
+const otherOf = (text) =>
+  text.replace(/\d|\w+(?=\W*$)/u, (word) => (word === '7' ? '3' : /\d/.test(word) ? '7' : 'and'));
 const MORE = {
   compare: ({ text }) => [{ compare_with: 'text', compare_text: `${text} too` }],
   word: () => [{ word_show: 'saliency' }, { word_show: 'thread' }],
@@ -64,7 +65,7 @@ async function* ofView(trace, view, state, fetchMore) {
     ...(page.asked?.after && { b: page.asked.after }),
     query: rowShown(trace, choosePlace(state, trace), state),
     state: shown.word_show,
-    other: shown.word_text || shown.circuit_text,
+    other: shown.circuit_text,
     asks: page.asked?.circuit,
     ...(word && { position: word.position, ids: [word.token.id, word.against.id] }),
   };

@@ -11,7 +11,7 @@ from tests.page.scene_truth import SceneJudge
 from tests.page.truth import NAME, WORD, hold, is_near, kind, plain, shown
 
 UNIT = rf"{WORD}(?: \(bytes? [\d–]+ of \d+\))?(?: at \d+)?(?: of the source)?"
-NUMBER = r"[−+±≈<>]*\d[\d.,]*(?:·10⁻[⁰-⁹]+|·10⁻[¹²³⁴-⁹]+)?"
+NUMBER = r"[−+±≈<>]*\d[\d.,]*(?:·10⁻[⁰¹²³⁴-⁹]+)?"
 HEAD = r"(?:(?:cross-attention|encoder|decoder), )?layer (?P<layer>\d+), head (?P<head>\d+)"
 DIGITS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 

@@ -120,8 +120,7 @@ const QUANTITIES = {
     unit: 'norm of the stream',
     help: 'The norm of a token’s residual vector, after the embedding and after each part of each layer.',
     read: streamDepth,
-    say: ({ name }, value, where) =>
-      `${capitalised(name)} the stream has norm ${value} ${where}`,
+    say: ({ name }, value, where) => `${capitalised(name)} the stream has norm ${value} ${where}`,
   },
   written_norm: {
     title: 'Norm of the vector that each part adds',
