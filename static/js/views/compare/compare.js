@@ -3,6 +3,7 @@
  */
 
 import { noticeOf } from '../../api/answers.js';
+import { wholeOf } from '../../api/calls.js';
 import { percent, signed } from '../../words/numbers.js';
 import { range } from '../../trace/trace.js';
 import { ATTENTIONS, isRating, choosePlace } from '../../trace/attention.js';
@@ -143,6 +144,8 @@ function relationOf({ a }, state) {
   const goesOn = { A: ours?.began_from === theirs?.id, B: theirs?.began_from === ours?.id };
   if (ours && theirs && (goesOn.A || goesOn.B))
     return `${goesOn.A ? 'A' : 'B'} began with the weights of ${goesOn.A ? 'B' : 'A'}, so B − A is the change of each head by training.`;
+  if (ours && theirs && wholeOf(ours.id) === wholeOf(theirs.id))
+    return 'A and B are states of one training, so B − A is the change of each head between them.';
   if (!partnersOf(ours, theirs)) return 'Heads of the two models do not correspond.';
   const headOfA = `Layer ${a.layer}, head ${a.head} of A`;
   const partner = partnerOf([ours, theirs], a);

@@ -348,6 +348,7 @@ test('a model that began with the weights of the other has the same heads', () =
   );
   match(said({}, { began_from: CARD.id }), /B began with the weights of A, so B − A is the change/);
   match(said({ began_from: 'third' }, { began_from: null }), /do not correspond/);
+  match(said({ id: 'forming' }, { id: 'forming@752' }), /states of one training, so B − A is/);
 });
 
 test('a reward model rates the text of two models, token by token', () => {
