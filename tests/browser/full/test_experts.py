@@ -28,7 +28,7 @@ def test_the_route_of_every_token_is_read_and_walked(reader):
     reader.page.keyboard.press("ArrowDown")
     assert re.search(r"choice 2 is expert \d$", reader.announced)
     reader.page.go_back()
-    reader.page.get_by_role("heading", name="Layer 0").wait_for()
+    reader.view.get_by_role("heading", name="Layer 0").wait_for()
 
 
 def test_layer_and_expert_can_be_chosen_and_the_link_keeps_them(reader):
