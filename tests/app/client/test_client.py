@@ -326,3 +326,11 @@ def test_a_text_of_another_script_is_sent_without_escapes():
     body = endpoints.trace(text).request()["content"]
     assert len(body) < 2100
     assert json.loads(body)["text"] == text
+
+
+def test_why_says_the_lines_of_a_loaded_model_and_shows_the_page(headlight, tiny):
+    why = headlight.why(TEXT)
+    assert repr(why) == repr(tiny.why(TEXT))
+    assert "word_show=thread" in why.show().html
+    with pytest.raises(InvalidRequest, match="is not one token"):
+        headlight.why(TEXT, token="no such token at all")
