@@ -123,7 +123,7 @@ mutants: $(VENV)/.installed-test ## Change the server in 200 places, one at a ti
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.mutants
 
 bench: $(VENV)/.installed-bench $(VENV)/bench/.installed ## Measure speed and size, beside other libraries
-	$(BIN)/pytest tests/benchmarks --override-ini python_files='test_*.py peers_speed.py foreign_speed.py' --override-ini timeout=1800
+	$(BIN)/pytest tests/benchmarks --override-ini python_files='test_*.py peers_speed.py foreign_speed.py foreign_size.py' --override-ini timeout=1800
 
 test-cluster: $(VENV)/.installed-cluster ## Serve and read with Ray on this machine; kill replicas and workers
 	$(BIN)/pytest -p no:schemathesis tests/cluster

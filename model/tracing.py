@@ -63,7 +63,7 @@ _OWN = ("_attention.weights", "logits")
 
 
 class EmptyText(ValueError):
-    """The text is empty or blank."""
+    """The text is empty, or has no tokens."""
 
 
 class NoTarget(ValueError):
@@ -272,7 +272,7 @@ def tokenize(
             longer than ``max_tokens``, as far as the positions of the model reach.
 
     Raises:
-        EmptyText: a text is empty or blank.
+        EmptyText: a text is empty, or has no tokens.
         TooManyTokens: a text is longer than the model can read.
         NoTarget: the model reads one text only.
         UnknownToken: the model has no such token.
@@ -336,11 +336,13 @@ def read_tokens(
         EmptyText, TooManyTokens, UnknownToken, ValueError: as `tokenize`.
     """
     what = "target" if is_target else "text"
-    if not text.strip():
-        raise EmptyText(f"the {what} is empty; type at least one word")
     tokenizer = checkpoint.tokenizer
     encode = tokenizer.encode_read if read_special_tokens else tokenizer.encode
     tokens = (tokenizer.encode_target if is_target else encode)(text)
+    # White space is a text to most models; those of this project learned words.
+    is_own = checkpoint.description.architecture == "headlight"
+    if not text.strip() and (is_own or all(token.is_special for token in tokens)):
+        raise EmptyText(f"the {what} is empty; type at least one word")
     if not special_tokens:
         tokens = typed_tokens(tokens)
     limit = checkpoint.config.max_tokens if limit is None else limit

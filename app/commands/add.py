@@ -42,6 +42,11 @@ def add(
     heads are measured on a few sentences, and go on to be in the background. An interrupted
     download continues when the command is run again.
     """
+    from headlight.model.foreign import is_foreign, read_folder
+
+    folder = Path(source).expanduser()
+    if is_foreign(folder):
+        read_folder(folder)  # refuses at once what its files decide: PyTorch takes seconds
     from headlight.commands.adding import add_model
 
     settings = settings_of(models_dir=models_dir)

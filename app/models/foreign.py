@@ -5,7 +5,8 @@ description into the model's folder, as `headlight.json`. A folder without one, 
 belongs to other files, is described only by its config until the model is loaded.
 
 A self-check takes seconds, so its result is kept in the models directory, in `.checks`: it runs
-once for each state of a model's files and each version of the code (`load_checked`).
+once for each content of a model's files and each version of the code (`load_checked`). The state of
+the files, their times and inodes, names it too, so that they need not be read to find it.
 """
 
 import hashlib
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 STORED = "headlight.json"
-MAX_KEPT_CHECKS = 100
+MAX_KEPT_CHECKS = 200
 MAX_STORED_BYTES = 2**24
 NEEDS_EXTRA = missing("it", "Transformers", "hf")
 
@@ -123,16 +124,36 @@ def load_checked(
         CheckpointError: as `load_foreign`.
     """
     require_transformers()
-    path = None
+    paths, kept = [], None
+    around = [str(device), str(dtype)]
+    files = read_folder(folder)
+
+    def by_content(revision: str) -> Path:
+        return (
+            checks or Path()
+        ) / f"{_hash([revision, _digest(files), *_versions(), *around])}.json"
+
+    def recall(revision: str) -> "Checked | None":
+        found = _read_kept(by_content(revision)) if checks is not None else None
+        return found and found[1]
+
     if checks is not None:
-        path = checks / f"{_state_of(read_folder(folder), str(device), dtype)}.json"
-    kept = path and _read_kept(path)
+        paths = [checks / f"{_state_of(files, around)}.json"]
+        kept = _read_kept(paths[0])
     model = foreign.load_foreign(
-        folder, device=device, dtype=dtype, on_progress=on_progress, kept=kept, is_alone=is_alone
+        folder,
+        device=device,
+        dtype=dtype,
+        on_progress=on_progress,
+        kept=kept,
+        recall=recall,
+        is_alone=is_alone,
     )
-    if path is not None and kept is None:
+    if checks is not None and kept is None:
+        paths.append(by_content(model.description.revision))
         try:
-            _keep(path, model)
+            for path in paths:
+                _keep(path, model)
         except OSError as error:  # the directory is read-only, or its disk full
             logger.warning("the check of %s is not kept: %s", folder.name, error.strerror)
     return model
@@ -203,20 +224,29 @@ def _stored(folder: ForeignFolder) -> Stored | None:
     return stored if stored.files == _digest(folder) else None
 
 
-def _state_of(folder: ForeignFolder, device: str, dtype: torch.dtype) -> str:
+def _state_of(folder: ForeignFolder, around: list[str]) -> str:
     """Return a hash of all that a self-check depends on: files, code, versions, device and dtype.
 
     A file of weights counts by its inode, size and times. No program can set the time of the last
     change of an inode, so the file of another model is never taken for it.
     """
-    versions = [version(name) for name in ("headlight", "transformers", "torch")]
-    parts: list[object] = [_digest(folder), *versions, device, str(dtype), _state_of_code()]
-    parts.append(torch.backends.cpu.get_cpu_capability())  # other kernels round differently
+    parts: list[object] = [_digest(folder), *_versions(), *around]
     for path in sorted({*folder.weight_files, *folder.path.glob("*token*")}):
         status = path.stat()
         parts += [path.name, status.st_dev, status.st_ino, status.st_size]
         parts += [status.st_mtime_ns, status.st_ctime_ns]
+    return _hash(parts)
+
+
+def _hash(parts: list[Any]) -> str:
     return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def _versions() -> list[str]:
+    """Return what made a check, but for the files."""
+    versions = [version(name) for name in ("headlight", "transformers", "torch")]
+    # Other kernels round differently.
+    return [*versions, _state_of_code(), torch.backends.cpu.get_cpu_capability()]
 
 
 @cache

@@ -237,7 +237,7 @@ def check_text(text: str, limit: int, name: str = "text", longer: str = "") -> N
         raise over_limit(
             "characters", limit=limit, actual=len(text), way_out=way_out, setting=setting
         )
-    if not text.strip():
+    if not text:
         raise Problem(422, "empty-text", f"the {name} is empty; send at least one word")
     require_readable(text, name)
 

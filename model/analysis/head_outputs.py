@@ -68,16 +68,33 @@ def head_norms(trace: Trace, parameters: Mapping[str, NamedArray]) -> dict[str, 
         KeyError: the trace has no context, or the projection of one is missing.
         ValueError: the projection has other heads than the trace.
     """
-    arrays: dict[str, NamedArray] = {}
-    for path, contexts, projection in contexts_and_projections(trace, parameters):
-        # One head at a time: (head, query, d_model) of a long text is far larger than the norms.
-        gain = gain_of(path, trace)
-        norms = [
-            np.linalg.norm(context.astype(np.float64) @ weights * gain, axis=-1)
-            for context, weights in zip(contexts, projection, strict=True)
-        ]
-        arrays[path] = NamedArray(("head", "query"), np.stack(norms).astype(np.float32))
-    return arrays
+    return {
+        path: NamedArray(
+            ("head", "query"),
+            _norms(contexts.astype(np.float64), projection, gain_of(path, trace)),
+        )
+        for path, contexts, projection in contexts_and_projections(trace, parameters)
+    }
+
+
+def _norms(
+    contexts: Float[np.ndarray, "head query d_head"],
+    projection: Float[np.ndarray, "head d_head d_model"],
+    gain: Float[np.ndarray, "query d_model"],
+) -> Float[np.ndarray, "head query"]:
+    """Return the norms of what heads write, by W_O·W_Oᵀ of each head where one gain is for all.
+
+    That is d_model / d_head times less work than the vectors, and holds none of them.
+    """
+    if len(gain) == 1:
+        scaled = projection * gain
+        squares = (contexts @ (scaled @ scaled.swapaxes(1, 2)) * contexts).sum(-1)
+        norms = np.sqrt(squares.clip(min=0))
+    else:
+        pairs = zip(contexts, projection, strict=True)
+        norms = np.stack([np.linalg.norm(each @ rows * gain, axis=-1) for each, rows in pairs])
+    rounded: Float[np.ndarray, "head query"] = norms.astype(np.float32)
+    return rounded
 
 
 def value_weighted(trace: Trace, parameters: Mapping[str, NamedArray]) -> dict[str, NamedArray]:

@@ -15,11 +15,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
 from safetensors import SafetensorError
-from torch import Tensor
 
 from headlight.model.checkpoint.files import (
     CONFIG,
@@ -33,6 +31,10 @@ from headlight.model.checkpoint.files import (
     require_memory,
     unique_keys,
 )
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 INDEX, SINGLE = "model.safetensors.index.json", "model.safetensors"
 ADAPTER = "adapter_config.json"
@@ -195,6 +197,8 @@ def read_weights(
         CheckpointError: a file is damaged, lacks a tensor, or holds a number that is not finite.
     """
     require_memory(folder.path / CONFIG, folder.n_numbers, dtype.itemsize)
+    import torch  # here, so that a folder is refused without it
+
     weights: dict[str, Tensor] = {}
     for path in folder.weight_files:
         try:

@@ -292,6 +292,7 @@ def load_foreign(
     dtype: torch.dtype = torch.float32,
     on_progress: Progress = no_progress,
     kept: tuple[str, Checked] | None = None,
+    recall: Callable[[str], Checked | None] = lambda _: None,
     is_alone: bool = False,
 ) -> ForeignModel:
     """Load a checkpoint of Transformers, name its sites, and check them.
@@ -302,7 +303,8 @@ def load_foreign(
         dtype: float32 or bfloat16.
         on_progress: called with the share of the work that is done.
         kept: the revision of the same files and what a self-check of them found; the numbers are
-            then not checked again. None: they are.
+            then not checked again. None: they are, unless `recall` knows their revision.
+        recall: returns what a self-check of files of this revision found; None: there was none.
         is_alone: this process runs a server and nothing else; see `import_alone`.
 
     Raises:
@@ -328,7 +330,7 @@ def load_foreign(
             tokenizer,
             card=readme_card(files.path),
             revision=revision(),
-            checked=checked,
+            checked=checked or recall(revision()),
             decoding=decoding,
         )
 

@@ -137,7 +137,13 @@ export class Reader {
       return;
     }
     const said = readIn(this.#by.store.state);
-    if ('messages' in said ? said.messages.length === 0 : said.text.trim() === '') {
+    // White space has tokens in most models, but not in those of this project.
+    const isOwn = (this.card.architecture ?? 'headlight') === 'headlight';
+    if (
+      'messages' in said
+        ? said.messages.length === 0
+        : (isOwn ? said.text.trim() : said.text) === ''
+    ) {
       this.#drop();
       this.#by.retrier.stop();
       this.#by.told.onEmpty();

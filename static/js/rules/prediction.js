@@ -182,6 +182,15 @@ function offEdit(trace, state) {
 /** The kinds of edit in place of zero. @type {Record<string, string>} */
 const CORPUS = { mean: 'corpus_mean', resample: 'resample' };
 
+/**
+ * Return the sentences that means and draws are taken of; '' if the model has none.
+ * @param {Trace['card']} [card]
+ */
+export function corpusInWords(card) {
+  if (!card?.examples || Object.keys(card.head_labels ?? {}).length > 0) return 'a corpus';
+  return card.examples.length > 0 ? 'the model’s examples (its heads were not measured)' : '';
+}
+
 /** @param {Trace} trace @param {string} stack @param {number} layer */
 function networkSite({ card }, stack, layer) {
   const name = card?.moe?.layers.includes(layer) ? 'experts' : 'feed_forward';

@@ -12,7 +12,7 @@ import {
 } from '../trace/attention.js';
 import { chance } from '../words/numbers.js';
 import { guessInWords } from '../words/tokens.js';
-import { cutEdges, partOff } from '../rules/prediction.js';
+import { corpusInWords, cutEdges, partOff } from '../rules/prediction.js';
 import { arcsOf, sceneOf } from '../rules/scene.js';
 import { arcsOfThread, stepInWords, threadIn, walked } from '../rules/thread.js';
 import { choosing } from '../state/state.js';
@@ -182,6 +182,7 @@ export class Scene {
     const isSplit = trace.card?.analyses?.includes('attention_thread') && !threadIn(state);
     const off = partOff(trace, state);
     const isEdited = off || editInWords(state) !== '';
+    const corpus = corpusInWords(trace.card);
     const [, where, layer, head] = decisive.split(' ');
     return [
       ...steps,
@@ -198,9 +199,10 @@ export class Scene {
       ...(off && off.head !== null
         ? Object.entries(BASELINES)
             .filter(([id]) => id !== (state.off_to ?? 'zero'))
+            .filter(([id]) => id === 'zero' || corpus)
             .map(([id, { label, does }]) => ({
               label: `or ${label}`,
-              title: does,
+              title: does.replace('a corpus', corpus),
               patch: { off_to: id },
             }))
         : []),

@@ -144,12 +144,26 @@ def test_a_check_is_kept_for_as_long_as_the_files_stay_the_same(name, tmp_path, 
         load_checked(folder, checks)
 
 
+def test_a_copied_folder_is_not_checked_again_and_another_one_is(tmp_path, monkeypatch):
+    folder, checks = save_checkpoint("gpt2", tmp_path / "gpt2"), tmp_path / "checks"
+    first = load_checked(folder, checks)
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    with monkeypatch.context() as patch:
+        patch.setattr("headlight.model.foreign.model.check", None)
+        assert load_checked(copy, checks).description.checks == first.description.checks
+        tensors = safetensors.numpy.load_file(copy / "model.safetensors")
+        tensors["transformer.wpe.weight"] = tensors["transformer.wpe.weight"] * 2
+        safetensors.numpy.save_file(tensors, copy / "model.safetensors", {"format": "pt"})
+        with pytest.raises(CheckpointError, match="self-check"):
+            load_checked(copy, checks)
+
+
 def test_a_check_counts_for_the_kernels_that_it_ran_with(checkpoints, tmp_path, monkeypatch):
     checks = tmp_path / "checks"
     for capability in ("AVX2", "DEFAULT", "AVX2"):
         monkeypatch.setattr("torch.backends.cpu.get_cpu_capability", lambda name=capability: name)
         load_checked(checkpoints / "gpt2", checks)
-    assert len(list(checks.glob("*.json"))) == 2
+    assert len(list(checks.glob("*.json"))) == 4  # by the state of the files, and by content
 
 
 @pytest.mark.parametrize("content", ["{", '["0123456789abcdef", {}]', None])
@@ -159,7 +173,8 @@ def test_a_damaged_or_forbidden_file_of_a_check_is_not_needed(content, checkpoin
         checks.write_text("")  # no directory can be made
     else:
         load_checked(checkpoints / "gpt2", checks)
-        next(checks.glob("*.json")).write_text(content)
+        for path in checks.glob("*.json"):
+            path.write_text(content)
     assert load_checked(checkpoints / "gpt2", checks).description.checks["weights"] <= EAGER
 
 

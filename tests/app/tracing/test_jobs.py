@@ -140,7 +140,7 @@ MARK = "\u0301"
     [
         ("ab", None),
         ("abc", "too-many-characters"),
-        (" \n", "empty-text"),
+        ("", "empty-text"),
     ],
 )
 def test_a_text_is_checked_before_anything_reads_it(text, kind):

@@ -19,7 +19,13 @@ const CARD = {
   examples: [EXAMPLE],
   sites: [],
 };
-const FOREIGN = { ...CARD, id: 'foreign', state: 'not_loaded', sites: undefined };
+const FOREIGN = {
+  ...CARD,
+  id: 'foreign',
+  architecture: 'Other',
+  state: 'not_loaded',
+  sites: undefined,
+};
 const PAIR = { ...CARD, id: 'pair', kind: 'encoder-decoder' };
 const CATALOGUE = { default: 'tiny', models: [CARD, FOREIGN, PAIR] };
 const FIELDS = fieldsOf([]);
@@ -325,6 +331,13 @@ test('an empty text is nothing to read, and cancels what was read', async () => 
   deepEqual([told('onEmpty').length, told('onDrop').length, reader.trace], [1, 1, null]);
   equal(traces().length, 1);
   deepEqual(steps, ['stop']);
+});
+
+test('white space is a text of a foreign model', async () => {
+  const { reader, answer, told } = open({ model: 'foreign', text: ' ' });
+  reader.start();
+  await answer();
+  deepEqual([told('onEmpty').length, told('onTrace').length], [0, 1]);
 });
 
 test('a foreign model is loaded before it reads, and the models are fetched once more', async () => {

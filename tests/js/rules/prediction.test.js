@@ -1,10 +1,11 @@
 /** The next words, what speaks for one of them, and both with an edit. */
 
-import { deepEqual, equal, ok } from 'node:assert/strict';
+import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import {
   chooseCell,
   collectEdits,
+  corpusInWords,
   readEffects,
   guessesAt,
   partId,
@@ -367,4 +368,11 @@ test('the effects of the map are of every head and network, with the size of the
   deepEqual([shown.most, shown.isEdited], [3, true], 'with an edit, of the edited pass');
   const pending = { ...answers, next_edited: { isWaiting: true } };
   equal(readEffects(TRACE, { ...FRAME, answers: pending }), null, 'never of the pass before it');
+});
+
+test('means and draws are of a corpus, of the examples without a profile, or of nothing', () => {
+  const labels = { 'decoder.layers.0.self_attention': [{ previous: 1 }] };
+  equal(corpusInWords({ examples: [{ text: 'a' }], head_labels: labels }), 'a corpus');
+  match(corpusInWords({ examples: [{ text: 'a' }], head_labels: {} }), /not measured/);
+  equal(corpusInWords({ examples: [], head_labels: {} }), '');
 });

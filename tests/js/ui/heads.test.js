@@ -171,6 +171,31 @@ test('the maps are as large as there is room, and have words if those fit', () =
   );
 });
 
+test('layers whose weights are not here are told to be awaited, and then small maps stand for them', () => {
+  const { tensors, ...trace } = { ...labelledTrace(), isLayered: true };
+  const site = `${WEIGHTS(0)}.weights`;
+  const shown = { ...trace, tensors: { ...tensors, [site]: { ...tensors[site], data: [] } } };
+  const caption = () => find('.heads-caption').textContent;
+  heads.show(shown, STATE);
+  ok(caption().includes('are being read'));
+  send(cells()[0], 'focusin');
+  ok(caption().endsWith('not read yet'));
+  const map = { ...tensors[site], shape: [2, 1, 1], data: new Float32Array([0.25, 1]), scale: 1 };
+  const maps = { trace: { tensors: { [`${WEIGHTS(0)}.max_map`]: map } } };
+  heads.show(shown, { ...STATE, answers: { maps } });
+  ok(!caption().includes('are being read'));
+  send(cells()[0], 'focusin');
+  ok(caption().endsWith('strongest weight 0.250'), caption());
+});
+
+test('maps of a large model leave the first token out where most weight rests on it', () => {
+  const card = { ...CARD, n_layers: 30, n_heads: 9 };
+  heads.show({ ...labelledTrace(), card }, { ...STATE, attention_hide: 'auto' });
+  ok(/\d of 4 maps leave out the first token/.test(find('.heads-caption').textContent));
+  heads.show({ ...labelledTrace(), card }, { ...STATE, attention_hide: 'nothing' });
+  ok(!find('.heads-caption').textContent.includes('leave out'));
+});
+
 test('the caption says how to choose, and what is pointed at', () => {
   heads.show(labelledTrace(), STATE);
   const caption = () => find('.heads-caption').textContent;

@@ -4,6 +4,7 @@
 
 import { modelName } from '../../api/calls.js';
 import { weightsAt } from '../../trace/attention.js';
+import { corpusInWords } from '../../rules/prediction.js';
 import { range } from '../../trace/trace.js';
 import { choosingModel, NOTHING_CHOSEN } from '../../state/state.js';
 import { control, choice, headControls, numbered } from '../../ui/controls.js';
@@ -121,7 +122,12 @@ function editControls(trace, state) {
 
 /** @param {Wish} wish @param {Card|undefined} card @returns {Control[]} */
 function ofKind({ kind, heads, experts, temperature, bits, part, to }, card) {
-  const written = choice('compare_to', 'Writes', to, BASELINES);
+  const corpus = corpusInWords(card);
+  const baselines = BASELINES.filter(({ id }) => id === 'zero' || corpus).map((each) => ({
+    ...each,
+    help: each.help?.replace('a corpus', corpus),
+  }));
+  const written = choice('compare_to', 'Writes', to, baselines);
   if (kind === 'network') return [written];
   if (kind === 'quantize')
     return [
