@@ -68,33 +68,18 @@ def head_norms(trace: Trace, parameters: Mapping[str, NamedArray]) -> dict[str, 
         KeyError: the trace has no context, or the projection of one is missing.
         ValueError: the projection has other heads than the trace.
     """
-    return {
-        path: NamedArray(
-            ("head", "query"),
-            _norms(contexts.astype(np.float64), projection, gain_of(path, trace)),
-        )
-        for path, contexts, projection in contexts_and_projections(trace, parameters)
-    }
-
-
-def _norms(
-    contexts: Float[np.ndarray, "head query d_head"],
-    projection: Float[np.ndarray, "head d_head d_model"],
-    gain: Float[np.ndarray, "query d_model"],
-) -> Float[np.ndarray, "head query"]:
-    """Return the norms of what heads write, by W_O·W_Oᵀ of each head where one gain is for all.
-
-    That is d_model / d_head times less work than the vectors, and holds none of them.
-    """
-    if len(gain) == 1:
-        scaled = projection * gain
-        squares = (contexts @ (scaled @ scaled.swapaxes(1, 2)) * contexts).sum(-1)
-        norms = np.sqrt(squares.clip(min=0))
-    else:
-        pairs = zip(contexts, projection, strict=True)
-        norms = np.stack([np.linalg.norm(each @ rows * gain, axis=-1) for each, rows in pairs])
-    rounded: Float[np.ndarray, "head query"] = norms.astype(np.float32)
-    return rounded
+    arrays: dict[str, NamedArray] = {}
+    for path, contexts, projection in contexts_and_projections(trace, parameters):
+        gain = gain_of(path, trace)
+        if len(gain) == 1:  # W_O·W_Oᵀ of each head: d_model / d_head times less work
+            scaled = projection * gain
+            read = contexts.astype(np.float64) @ (scaled @ scaled.swapaxes(1, 2))
+            norms = np.sqrt((read * contexts).sum(-1).clip(min=0))
+        else:  # one head at a time: (head, query, d_model) of a long text is far larger
+            pairs = zip(contexts.astype(np.float64), projection, strict=True)
+            norms = np.stack([np.linalg.norm(each @ rows * gain, axis=-1) for each, rows in pairs])
+        arrays[path] = NamedArray(("head", "query"), norms.astype(np.float32))
+    return arrays
 
 
 def value_weighted(trace: Trace, parameters: Mapping[str, NamedArray]) -> dict[str, NamedArray]:
