@@ -12,7 +12,7 @@ import gzip
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import mkdtemp
@@ -138,7 +138,7 @@ def _chapters(paths: Sequence[Path], settings: Settings) -> list[Chapter]:
 def _fill(folder: Folder, plan: Plan, chapters: list[Chapter], answers: Answers) -> None:
     cards = answers.cards()
     by_id = {card["id"]: card for card in cards}
-    chapters = [answers.checker.about(chapter) for chapter in chapters]
+    chapters = list(_of_default(chapters, answers))
     texts = []
     for reading in answers.readings(cards, chapters, plan.texts):
         if reading.model not in by_id:
@@ -171,6 +171,15 @@ def _fill(folder: Folder, plan: Plan, chapters: list[Chapter], answers: Answers)
         "server": plan.server.rstrip("/"),
     }
     _write_pages(folder, folder.keep("index", orjson.dumps(index)))
+
+
+def _of_default(chapters: list[Chapter], answers: Answers) -> Iterator[Chapter]:
+    """Yield the chapters; of those for any model, the ones that the default model has."""
+    for chapter in chapters:
+        try:
+            yield answers.checker.about(chapter)
+        except ValueError as error:
+            answers.on_progress(f"left out chapter {chapter.title!r}: {error}")
 
 
 def _with_texts(cards: Sequence[Members], texts: Sequence[Reading]) -> list[Members]:
