@@ -286,7 +286,8 @@ function betweenLines([x1, x2], [y1, y2], width) {
   const [from, to] = [y1 - BETWEEN, y2 - BETWEEN];
   const along = Math.abs(y1 - y2) > MARGIN ? `H${margin} V${to} ` : '';
   const d = `M${x1} ${y1 + BETWEEN} V${from} ${along}H${x2} V${y2 + BETWEEN}`;
-  return { d, x: x2, y: to - MARGIN, isThin: true };
+  // Its label keeps within the text.
+  return { d, x: Math.min(x2, width - LABEL_WIDTH / 2), y: to - MARGIN, isThin: true };
 }
 
 /** @param {{d: string, x: number, y: number, isThin?: boolean}} path @param {number} share @param {{isPast: boolean, isSaid: boolean}} of */
