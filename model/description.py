@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from headlight.model.attention.observer import MAPS, OBSERVED_AXES, ROWS
 from headlight.model.checkpoint.card import ModelCard
@@ -15,8 +15,24 @@ from headlight.model.sites import Site
 from headlight.model.tokenizer import UNCHANGED, Normalization
 from headlight.model.trace import AttentionFacts, Rotation
 
+Predicts = Literal["token", "label", "labels", "token_label", "score", "answer", "vector"]
+
+MODES = ("mean", "cls", "max", "last")
+
 NO_LIMIT = 1_000_000
 """The ``max_tokens`` of a foreign model whose positions have no end."""
+
+
+@dataclass(frozen=True)
+class Pooling:
+    """The way from the last hidden states to the vector of a text, one of `MODES`.
+
+    ``cls`` takes the first token. A text may have ``max_tokens``; None: as many as the model reads.
+    """
+
+    mode: str = "mean"
+    is_normalized: bool = False
+    max_tokens: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +53,9 @@ class Description:
     the texts that it was trained on, and ``longest_text`` the tokens that it can read if only parts
     of its attention are asked for; 0: both are ``config.max_tokens``. ``is_streamed``: attention
     that is observed runs in blocks; otherwise the weights of one layer are in memory at a time.
+    ``predicts``: tokens; one label of the text, or several; a label of each token; a score; where
+    an answer starts and ends; or nothing but vectors. ``labels`` are named in order of their ids.
+    ``pooling`` makes the vector of a text; None: there is none.
     """
 
     id: str
@@ -60,6 +79,9 @@ class Description:
     trained_tokens: int = 0
     longest_text: int = 0
     is_streamed: bool = True
+    predicts: Predicts = "token"
+    labels: tuple[str, ...] = ()
+    pooling: Pooling | None = None
 
     def __post_init__(self) -> None:
         for name in ("trained_tokens", "longest_text"):

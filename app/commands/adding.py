@@ -33,7 +33,7 @@ from headlight.model.checkpoint.loading import ZOO, load_checkpoint, tokenizer_f
 from headlight.model.checkpoint.profile import HEADS
 from headlight.model.description import Description
 from headlight.model.extras import missing
-from headlight.model.foreign.folder import CHAT_TEMPLATE, INDEX, SINGLE, is_foreign, read_folder
+from headlight.model.foreign.folder import INDEX, OPTIONAL, SINGLE, is_foreign, read_folder
 from headlight.model.foreign.gguf_file import convert_gguf, find_gguf
 from headlight.model.foreign.readme import README, readme_card
 from headlight.model.profiles.examples import shown_examples
@@ -60,8 +60,7 @@ SMALL_FILES = (
     README,
     TOKENIZER,
     "added_tokens.json",
-    CHAT_TEMPLATE,
-    "generation_config.json",
+    *OPTIONAL,
     "merges.txt",
     "source.spm",
     "special_tokens_map.json",
@@ -251,6 +250,7 @@ def _copy(folder: Path, staged: Path) -> None:
     for name in names:
         path = folder / name
         if path.is_file() and path.resolve().is_relative_to(folder):
+            (staged / name).parent.mkdir(exist_ok=True)
             shutil.copyfile(path, staged / name)
 
 
@@ -431,8 +431,8 @@ def refine(target: Path, text: Sequence[Path], device: str) -> None:
 
 
 MEASURED = {
-    "logits_watched": "the logits of a pass whose sites are captured, from a plain pass",
-    "logits_unwatched": "the logits of a pass without captures, from a plain pass",
+    "logits_watched": "the logits, or last hidden states, of a pass with captures, from a plain pass",
+    "logits_unwatched": "those of a pass without captures, from a plain pass",
     "weights": "the attention weights, from `output_attentions`",
     "softmax": "the softmax of the scores, from the weights",
     "context": "weights times values, from the context",

@@ -20,6 +20,7 @@ from headlight.schemas.models import (
     ModelAnswer,
     ModelSummary,
     NormalizationAnswer,
+    PoolingAnswer,
     ReplacementAnswer,
     SiteAnswer,
     SoftmaxAnswer,
@@ -52,7 +53,12 @@ def model_summary(description: Description, status: ModelStatus) -> ModelSummary
         norm=config.norm,
         norm_place=config.norm_place,
         activation=config.activation,
-        has_mask=config.kind == "encoder",
+        predicts=description.predicts,
+        labels=list(description.labels),
+        pooling=None
+        if description.pooling is None
+        else PoolingAnswer.model_validate(description.pooling, from_attributes=True),
+        has_mask=config.kind == "encoder" and description.predicts == "token",
         moe=ExpertsAnswer.model_validate(config.moe, from_attributes=True) if config.moe else None,
         parameters=description.n_parameters,
         architecture=description.architecture,

@@ -33,7 +33,7 @@ from headlight.model.checkpoint.loading import load, write_atomically
 from headlight.model.checkpoint.profile import read_profile
 from headlight.model.checkpoint.steps import id_of
 from headlight.model.config import RoutedExperts
-from headlight.model.description import Description
+from headlight.model.description import Description, Pooling, Predicts
 from headlight.model.extras import missing
 from headlight.model.foreign.folder import (
     ForeignFolder,
@@ -95,6 +95,9 @@ class Stored(BaseModel):
     omitted: dict[Line, Line]
     checks: dict[Line, float]
     matrices: Annotated[tuple[Line, ...], Field(max_length=100_000)] = ()
+    predicts: Predicts = "token"
+    labels: Annotated[tuple[Line, ...], Field(max_length=100_000)] = ()
+    pooling: Pooling | None = None
 
 
 _OF_DESCRIPTION = tuple(Stored.model_fields.keys() - {"format", "files"})

@@ -5,6 +5,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from headlight.forms import Answer
+from headlight.model.description import Predicts
 
 
 class SiteAnswer(Answer):
@@ -271,6 +272,14 @@ class StepAnswer(Answer):
     )
 
 
+class PoolingAnswer(Answer):
+    """The way from the last hidden states of the tokens to the vector of a text."""
+
+    mode: str = Field(description="mean, cls (that of the first token), max or last.")
+    is_normalized: bool = Field(description="Whether the vector has the length 1.")
+    max_tokens: int | None = Field(description="Of a text; null: as many as the model reads.")
+
+
 class ModelSummary(Answer):
     """A model's card without its sites, sources and figures."""
 
@@ -303,6 +312,13 @@ class ModelSummary(Answer):
         description="pre: before each sublayer; output: of what it writes; both; post: of the sum."
     )
     activation: str
+    predicts: Predicts = Field(
+        description="token: the next one, or the one at a mask. label or labels: of the text, one "
+        "or several at once. token_label: of each token. score: a number for the text. answer: "
+        "where it starts and ends in the text. vector: nothing; it turns texts into vectors."
+    )
+    labels: list[str] = Field(description="The names of the labels by their ids.")
+    pooling: PoolingAnswer | None = Field(description="null: it makes no vector of a text.")
     has_mask: bool = Field(description="Whether it predicts the tokens behind [MASK] in a text.")
     moe: ExpertsAnswer | None = Field(description="null: the model is dense.")
     parameters: int

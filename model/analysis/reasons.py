@@ -23,7 +23,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headlight.model.analysis.edited_passes import EditedPasses
-from headlight.model.analysis.layers import ATTENTIONS, layers_of
+from headlight.model.analysis.layers import ATTENTIONS
 from headlight.model.analysis.logit_attribution import (
     FEED_FORWARDS,
     Attribution,
@@ -126,7 +126,7 @@ def find_reasons(
         TooManyPasses, Cancelled: as `EditedPasses.predict`.
     """
     trace, model = passes.trace, passes.checkpoint
-    parts = list(_parts(trace))
+    parts = list(parts_of(trace))
     if len(parts) > ALL_PARTS:
         if attribute is None:
             raise ValueError(
@@ -201,9 +201,9 @@ def _decisive(
     return best if best is not None and lost[best] >= LEAST_LOST else None
 
 
-def _parts(trace: Trace) -> Iterator[Part]:
+def parts_of(trace: Trace) -> Iterator[Part]:
     """Yield the heads and the networks of the stack that predicts."""
-    *_, stack = layers_of(trace, "residual.after")
+    stack = min(name for name in trace if name.endswith(".context")).partition(".")[0]
     for name in sorted(trace):
         _, _, path = name.partition(f"{stack}.layers.")
         layer, _, ending = path.partition(".")

@@ -114,7 +114,7 @@ def _read(model: ForeignPasses, inputs: dict[str, Any], sites: list[str]) -> Map
     """Return the observations of the first text."""
     first = {name: ids[:1] for name, ids in inputs.items() if name.endswith("input_ids")}
     with watching(Watch(**_WATCH)):
-        return model.reread(first, (*sites, "logits"), is_first=True)
+        return model.reread(first, (*sites, model.output_site), is_first=True)
 
 
 def _sizes(inputs: dict[str, Any]) -> set[tuple[int, int]]:

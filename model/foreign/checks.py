@@ -29,6 +29,7 @@ from headlight.model.foreign.graph import graph_weights
 from headlight.model.foreign.loading import quiet, set_attention
 from headlight.model.foreign.logit_lens import exits, linear_exit
 from headlight.model.foreign.matrices import output_weights
+from headlight.model.foreign.outputs import LANGUAGE, inputs_for, output_of
 from headlight.model.foreign.passes import ForeignPasses
 from headlight.model.foreign.points import new_pass
 from headlight.model.foreign.positions import rotation_of
@@ -120,6 +121,7 @@ class _Checks:
         self.found = Checked(omitted=dict(model.named.omitted))
         self.measured, self.omitted = self.found.measured, self.found.omitted
         self.features = self.found.features
+        self.site = model.output_site
         self.is_exact = model.precision == "float32"
         self.rounding = 1.0
 
@@ -143,7 +145,7 @@ class _Checks:
         self._check_projections(captured)
         self._check_lens(captured)
         self._check_circuits(captured)
-        if self.model.named.kind == "decoder":
+        if self.model.named.kind == "decoder" and self.model.task == "causal":
             self._check_cache(captured)
         self._check_padding()
         if self.model.task == "seq2seq" and self.model.module.can_generate():
@@ -167,16 +169,17 @@ class _Checks:
 
     def _reference(self) -> tuple[Tensor, Any]:
         """Return the logits and the weights of Transformers' own eager attention."""
-        module = self.model.module
+        module, inputs = self.model.module, inputs_for(self.model.task, self.inputs)
         implementation = module.config._attn_implementation
         set_attention(module, "eager")
         try:
             with torch.inference_mode(), quiet(), new_pass():
                 try:
-                    output = module(**self.inputs, output_attentions=True)
+                    output = module(**inputs, output_attentions=True)
                 except (TypeError, ValueError, RuntimeError, AttributeError):
                     output = None
-                logits = (output or module(**self.inputs)).logits
+                n_tokens = self.inputs["input_ids"].shape[1]
+                logits = output_of(self.model.task, output or module(**inputs), n_tokens)
         finally:
             set_attention(module, implementation)
         return logits, output
@@ -185,8 +188,8 @@ class _Checks:
         """Return the tensors of every site, from one pass."""
         sites = tuple(self.model.points.hook_points)
         captured = dict(self.model.reread(self.inputs, sites, is_first=True))
-        self._require_equal(captured["logits"], logits, "watched")
-        plain = self.model.reread(self.inputs, ("logits",))["logits"]
+        self._require_equal(captured[self.site], logits, "watched")
+        plain = self.model.reread(self.inputs, (self.site,))[self.site]
         self._require_equal(plain, logits, "unwatched")
         return captured
 
@@ -243,7 +246,7 @@ class _Checks:
     def _overwrite(self, captured: dict[str, Tensor]) -> None:
         """Let the steps from Q·Kᵀ to the weights share a tensor, where that changes no number."""
         attentions = [points for _, points in self.model.named.attention_points]
-        sites = ("logits", *(f"{points.path}.weights" for points in attentions))
+        sites = (self.site, *(f"{points.path}.weights" for points in attentions))
         for points in attentions:
             points.is_in_place = points.has_interface
         try:
@@ -453,7 +456,7 @@ class _Checks:
         ]
         for points in plain:
             points.is_fused = True
-        fused = self.model.reread(self.inputs, ("logits",))["logits"]
+        fused = self.model.reread(self.inputs, (self.site,))[self.site]
         far = _distance(fused, logits) / _scale(logits)
         self.measured["fused"] = far
         if far > self._limit(FUSED):
@@ -492,6 +495,9 @@ class _Checks:
 
     def _check_lens(self, captured: dict[str, Tensor]) -> None:
         """Check that the model's exit, applied to the last stream, gives the logits."""
+        if self.model.task not in LANGUAGE:
+            self.omitted["logit_lens"] = "it predicts no tokens"
+            return
         stack = "encoder" if self.model.named.kind == "encoder" else "decoder"
         layers = [layer for layer in self.model.named.layers if layer.stack == stack]
         site = f"{layers[-1].path}.residual.after"
@@ -606,14 +612,14 @@ class _Checks:
         sites = tuple(site for site in self.model.points.hook_points if site.endswith(".weights"))
         try:
             self.model.batches = True
-            together = self.model.read(texts, pairs, sites=("logits", *sites))
-            alone = self.model.read(texts[1:], pairs and pairs[1:], sites=("logits", *sites))
+            together = self.model.read(texts, pairs, sites=(self.site, *sites))
+            alone = self.model.read(texts[1:], pairs and pairs[1:], sites=(self.site, *sites))
             far = 0.0
-            for site in ("logits", *sites):
+            for site in (self.site, *sites):
                 expected = alone[site][0].float()
                 actual = together[site][1].float()
                 actual = actual[tuple(slice(size) for size in expected.shape)]
-                scale = _scale(expected) if site == "logits" else 1.0
+                scale = _scale(expected) if site == self.site else 1.0
                 far = max(far, _distance(actual, expected) / scale)
         except Exception as error:
             self.model.batches = False

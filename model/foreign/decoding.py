@@ -132,7 +132,7 @@ def read_decoding(folder: ForeignFolder, config: Any, task: str) -> Decoding:
         CheckpointError: a setting that is followed has the wrong type, is out of range, or names
             a token that the model does not have.
     """
-    if task == "masked":
+    if task not in ("causal", "seq2seq"):
         return Decoding()
     path = folder.path / GENERATION
     if path.exists() or path.is_symlink():

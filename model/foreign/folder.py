@@ -40,6 +40,9 @@ INDEX, SINGLE = "model.safetensors.index.json", "model.safetensors"
 ADAPTER = "adapter_config.json"
 GENERATION = "generation_config.json"
 CHAT_TEMPLATE = "chat_template.jinja"
+MODULES, POOLING, SENTENCES = "modules.json", "1_Pooling/config.json", "sentence_bert_config.json"
+OPTIONAL = (GENERATION, CHAT_TEMPLATE, MODULES, POOLING, SENTENCES)
+"""Files that not every folder has, beside those of the tokenizer."""
 
 MAX_CONFIG_BYTES, MAX_INDEX_BYTES, MAX_HEADER_BYTES = 2**20, 2**25, 2**24
 MAX_TENSORS = 300_000
@@ -148,7 +151,7 @@ def read_folder(folder: Path | str) -> ForeignFolder:
     _require_held(folder / CONFIG, kept, foreign_folder.n_numbers)
     for name, max_bytes in tokenizer_files(folder).items():
         require_file(folder, name, max_bytes)
-    for name in (GENERATION, CHAT_TEMPLATE):
+    for name in OPTIONAL:
         if (folder / name).exists() or (folder / name).is_symlink():
             require_file(folder, name, MAX_CONFIG_BYTES)
     return foreign_folder
@@ -160,9 +163,21 @@ def read_json(folder: Path, name: str, max_bytes: int = MAX_CONFIG_BYTES) -> dic
     Raises:
         CheckpointError: it is missing, too large, not JSON, or not an object.
     """
+    content = read_any_json(folder, name, max_bytes)
+    if not isinstance(content, dict):
+        raise CheckpointError(f"{folder / name}: must be a JSON object")
+    return content
+
+
+def read_any_json(folder: Path, name: str, max_bytes: int = MAX_CONFIG_BYTES) -> object:
+    """Return what a JSON file of a folder holds.
+
+    Raises:
+        CheckpointError: it is missing, too large, or not JSON.
+    """
     path = folder / name
     try:
-        content = json.loads(
+        return json.loads(
             read_file(folder, name, max_bytes),
             object_pairs_hook=_object,
             parse_constant=_no_constant,
@@ -173,9 +188,6 @@ def read_json(folder: Path, name: str, max_bytes: int = MAX_CONFIG_BYTES) -> dic
         raise CheckpointError(f"{path}: nests too deeply") from error
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{path}: {error}") from error
-    if not isinstance(content, dict):
-        raise CheckpointError(f"{path}: must be a JSON object")
-    return content
 
 
 def read_weights(
@@ -238,7 +250,7 @@ def small_files(folder: Path) -> dict[str, int]:
         CheckpointError: as `tokenizer_files`.
     """
     names = {CONFIG: MAX_CONFIG_BYTES, **tokenizer_files(folder)}
-    there = (name for name in (GENERATION, CHAT_TEMPLATE) if (folder / name).exists())
+    there = (name for name in OPTIONAL if (folder / name).exists())
     return names | dict.fromkeys(there, MAX_CONFIG_BYTES)
 
 

@@ -23,7 +23,7 @@ from headlight.model.checkpoint.files import CheckpointError
 from headlight.model.foreign.checks import Checked
 from headlight.model.foreign.decoding import decoding_of
 from headlight.model.foreign.folder import ForeignFolder
-from headlight.model.foreign.loading import not_a_language_model, reason, task_of
+from headlight.model.foreign.loading import unknown_output, reason, task_of
 from headlight.model.foreign.model import ForeignModel, serve_module
 from headlight.model.foreign.tokenizer import ForeignTokenizer, read_tokenizer
 from headlight.model.trace import Token
@@ -65,7 +65,7 @@ def load_live(model: Any, tokenizer: Any = None, name: str | None = None) -> For
     task, _ = task_of(made.config.model_type, kinds, is_pair=is_pair)
     name = name or str(made.config.name_or_path).rstrip("/").split("/")[-1] or kinds[0]
     if task is None:
-        raise CheckpointError(f"{name}: {not_a_language_model(made.config.model_type, kinds[0])}")
+        raise CheckpointError(f"{name}: {unknown_output(made.config.model_type, kinds[0])}")
     settings = getattr(made, "generation_config", None)
     decoding = decoding_of(settings.to_dict() if settings else {}, made.config, task, name)
     state = _state(model)

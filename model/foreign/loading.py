@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import re
 import sys
 import threading
@@ -24,13 +25,20 @@ from headlight.model.foreign.folder import (
     LEAST_TABLE,
     ForeignFolder,
 )
+from headlight.model.foreign.outputs import LANGUAGE, takes_no_text, takes_targets
 from headlight.model.hooks import SkipInitialisation
 
 TASKS = {
     "seq2seq": "MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES",
     "causal": "MODEL_FOR_CAUSAL_LM_MAPPING_NAMES",
     "masked": "MODEL_FOR_MASKED_LM_MAPPING_NAMES",
+    "label": "MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES",
+    "token_label": "MODEL_FOR_TOKEN_CLASSIFICATION_MAPPING_NAMES",
+    "answer": "MODEL_FOR_QUESTION_ANSWERING_MAPPING_NAMES",
+    "choice": "MODEL_FOR_MULTIPLE_CHOICE_MAPPING_NAMES",
+    "vector": "MODEL_FOR_TEXT_ENCODING_MAPPING_NAMES MODEL_MAPPING_NAMES",
 }
+"""The lists of classes by task. The first three predict tokens."""
 # Tensors of heads and tables that language models are saved with and do not read.
 _UNREAD = re.compile(
     r"(.*\.)?(pooler\..*|seq_relationship\..*|position_ids|rotary_emb\.inv_freq|masked_bias|"
@@ -228,18 +236,18 @@ def config_of(folder: ForeignFolder) -> Any:
 
 
 def class_of(folder: ForeignFolder, config: Any) -> tuple[str, type[nn.Module]]:
-    """Return the task of a folder's model, ``causal``, ``masked`` or ``seq2seq``, and its class.
+    """Return the task of a folder's model, one of `TASKS`, and its class.
 
     A model that turns speech into text may be listed as an encoder–decoder and be none.
 
     Raises:
-        CheckpointError: the model predicts no tokens.
+        CheckpointError: the model reads no text, or puts out nothing that is shown.
     """
     named = [folder.architecture] if folder.architecture else []
     is_pair = bool(getattr(config, "is_encoder_decoder", False))
     task, kind = task_of(folder.model_type, named, is_pair=is_pair)
     if task is None or kind is None:
-        why = not_a_language_model(folder.model_type, folder.architecture)
+        why = unknown_output(folder.model_type, folder.architecture)
         raise CheckpointError(f"{folder.path / CONFIG}: {why}")
     return task, getattr(transformers_library(), kind)
 
@@ -247,7 +255,7 @@ def class_of(folder: ForeignFolder, config: Any) -> tuple[str, type[nn.Module]]:
 def task_of(
     model_type: str, names: Collection[str], *, is_pair: bool
 ) -> tuple[str | None, str | None]:
-    """Return the task of a class, ``causal``, ``masked`` or ``seq2seq``, and the class's name.
+    """Return the task of a class, one of `TASKS`, and the class's name.
 
     Args:
         model_type: of its config.
@@ -255,33 +263,48 @@ def task_of(
         is_pair: whether it is an encoder–decoder.
 
     Returns:
-        None and None: the class predicts no tokens.
+        None and None: the class reads no text, or puts out nothing that is shown.
     """
     for task, listed in _listed(model_type).items():
         name = next((each for each in listed if each in names or not names), None)
-        if name is not None:
-            return ("causal" if task == "seq2seq" and not is_pair else task), name
+        if name is None:
+            continue
+        kind = getattr(transformers_library(), name)
+        if takes_no_text(kind) or (task not in LANGUAGE and takes_targets(kind)):
+            break
+        return ("causal" if task == "seq2seq" and not is_pair else task), name
     return None, None
 
 
 def _listed(model_type: str) -> dict[str, tuple[str, ...]]:
     auto = transformers_library().models.auto.modeling_auto
-    listed = {task: getattr(auto, mapping).get(model_type) for task, mapping in TASKS.items()}
-    return {
-        task: (names,) if isinstance(names, str) else (names or ())
-        for task, names in listed.items()
-    }
+    listed: dict[str, tuple[str, ...]] = {}
+    for task, mappings in TASKS.items():
+        for mapping in mappings.split():
+            names = getattr(auto, mapping).get(model_type) or ()
+            each = (names,) if isinstance(names, str) else tuple(names)
+            listed[task] = listed.get(task, ()) + each
+    return listed
 
 
-def not_a_language_model(model_type: str, name: str | None) -> str:
-    """Return the sentence that refuses a class which predicts no tokens, and the way out."""
-    known = list(dict.fromkeys(name for names in _listed(model_type).values() for name in names))
+def unknown_output(model_type: str, name: str | None) -> str:
+    """Return the sentence that refuses a class which reads no text or has another head."""
+    kind = getattr(transformers_library(), name or "", None)
+    if kind is not None and (given := takes_no_text(kind)):
+        return f"{name} reads {given}, and not the tokens of a text, so it cannot be shown"
+    if kind is not None and takes_targets(kind):
+        return (
+            f"{name} is an encoder–decoder whose decoder predicts no tokens; save the model with "
+            "the head of a translator, or its encoder by itself"
+        )
+    listed = (names for task, names in _listed(model_type).items() if task != "choice")
+    known = list(dict.fromkeys(name for names in listed for name in names))
     way_out = f"save the model as {' or '.join(known)}"
     if not known:
         way_out = f"no model of the type {model_type} has one, so this one cannot be read"
     return (
-        f"{name or model_type} is not a language model: it lacks the output layer that predicts "
-        f"tokens, as base models and classifiers do; {way_out}"
+        f"{name or model_type} puts out neither tokens nor labels nor the vectors of a text; "
+        f"{way_out}"
     )
 
 
@@ -302,7 +325,7 @@ def build(
     with quiet(), building(), SkipInitialisation(of_meta_alone=True):
         try:
             with torch.device("meta"):
-                bare = kind(config)
+                bare = kind(config, **parts_of(kind))
         except Exception as error:
             raise CheckpointError(f"{folder.path / CONFIG}: {reason(error)}") from error
     n_parameters = sum(parameter.numel() for parameter in bare.parameters())
@@ -321,6 +344,7 @@ def build(
                 output_loading_info=True,
                 ignore_mismatched_sizes=True,  # `_require_complete` names them
                 **experts_of(kind),
+                **parts_of(kind),
             )
         except Exception as error:
             raise CheckpointError(f"{folder.path}: {reason(error)}") from error
@@ -333,6 +357,12 @@ def build(
 def experts_of(kind: type[Any]) -> dict[str, str]:
     """Return the argument that runs experts one by one, for a model that lets this be chosen."""
     return {"experts_implementation": "eager"} if kind._can_set_experts_implementation() else {}
+
+
+def parts_of(kind: type[Any]) -> dict[str, bool]:
+    """Return the argument that leaves the pooler out of a model without a head."""
+    name = "add_pooling_layer"
+    return {name: False} if name in inspect.signature(kind.__init__).parameters else {}
 
 
 def set_attention(model: Any, name: str) -> None:

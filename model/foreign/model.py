@@ -21,7 +21,7 @@ from headlight.model.checkpoint.card import ModelCard
 from headlight.model.checkpoint.files import CheckpointError
 from headlight.model.checkpoint.steps import id_of
 from headlight.model.config import RoutedExperts
-from headlight.model.description import NO_LIMIT, Description
+from headlight.model.description import NO_LIMIT, Description, Pooling
 from headlight.model.foreign import attention as attention_file
 from headlight.model.foreign import logit_lens, matrices
 from headlight.model.foreign.checks import Checked, check, restore
@@ -49,8 +49,10 @@ from headlight.model.foreign.loading import (
     without_collection,
 )
 from headlight.model.foreign.naming import name_sites
+from headlight.model.foreign.outputs import inputs_for, labels_of, predicts_of
 from headlight.model.foreign.passes import Facts, ForeignPasses
 from headlight.model.foreign.points import new_pass
+from headlight.model.foreign.pooling import read_pooling
 from headlight.model.foreign.positions import encoding_of, positional_of
 from headlight.model.foreign.probe import Recorder, probe_inputs, probe_lengths, record
 from headlight.model.foreign.readme import readme_card
@@ -233,7 +235,7 @@ class ForeignModel(ForeignPasses, Explained):
             self.passing(1, interventions),
         ):
             inputs = self.inputs_of([text], [target] if target else None)
-            logits = self.module(**inputs).logits[0, position].float()
+            logits = self.output(inputs)[0, position].float()
             difference = logits[tokens[0]] - logits[tokens[1]]
             by_leaf = torch.autograd.grad(difference, list(leaves.values()))
         return dict(zip(leaves, by_leaf, strict=True))
@@ -251,8 +253,7 @@ class ForeignModel(ForeignPasses, Explained):
             stack.enter_context(self.passing(len(texts), interventions))
             for site, edit in edits:
                 stack.enter_context(self.points.edit(site, edit))
-            logits: Tensor = self.module(**self.inputs_of(texts, targets)).logits
-        return logits
+            return self.output(self.inputs_of(texts, targets))
 
     def graph_weights(self) -> Weights:
         """As `Served.graph_weights`."""
@@ -332,6 +333,7 @@ def load_foreign(
             revision=revision(),
             checked=checked or recall(revision()),
             decoding=decoding,
+            pooling=read_pooling(files.path, config) if task == "vector" else None,
         )
 
 
@@ -381,23 +383,26 @@ def serve_module(
     revision: str = "",
     checked: Checked | None = None,
     decoding: Decoding | None = None,
+    pooling: tuple[Pooling | None, str] | None = None,
 ) -> ForeignModel:
     """Serve a model of Transformers that is in memory: name its sites and check them.
 
     Args:
         module: in eval mode.
-        task: ``causal``, ``masked`` or ``seq2seq``.
+        task: one of `loading.TASKS`.
         name: its id.
         tokenizer: of its texts; None: the model is asked by token ids only.
         card: of the model; None: a card without prose.
         revision: of the weights.
         checked: by an earlier self-check of the same files; None: they are checked now.
         decoding: the settings of decoding of its folder; None: those of the module.
+        pooling: of a model of vectors, or why there is none; None: the mean.
 
     Raises:
         CheckpointError: it has no attention that could be named and checked.
     """
     _register()
+    labels = labels_of(module.config, task, name)
     module.requires_grad_(requires_grad=False)
     make_stateless(module)
     avoided = special_ids(module.config)
@@ -431,6 +436,8 @@ def serve_module(
         hook.call.inputs, hook.call.outputs = [], []
     named.attention_points = [(None, points) for _, points in named.attention_points]
     lacking = _lacking(task, tokenizer, config, decoding)
+    pool, why = pooling or (Pooling() if task == "vector" else None, "")
+    lacking |= {"vector": why} if why else {}
     has_no_mask = tokenizer is not None and tokenizer.mask_id is None
     chat = {"chat"} if task == "causal" and getattr(tokenizer, "chat", None) else set()
     description = Description(
@@ -450,6 +457,9 @@ def serve_module(
         checks=result.measured,
         matrices=tuple(passes.matrices),
         is_streamed=passes.is_streamed,
+        predicts=predicts_of(module.config, task),
+        labels=labels,
+        pooling=pool,
     )
     return ForeignModel(passes, description, tokenizer, result, decoding)
 
@@ -505,11 +515,11 @@ def _recorded(module: Any, inputs: dict[str, Any], task: str) -> Recorder:
     """Return a pass by the attention interface or, if the file does not call it, without."""
     if module._can_set_attn_implementation():
         set_attention(module, attention_file.NAME)
-        recorded = record(module, inputs, probe_lengths(task))
+        recorded = record(module, inputs_for(task, inputs), probe_lengths(task))
         if any(attention.has_interface for attention in recorded.attentions):
             return recorded
     set_attention(module, "eager")
-    return record(module, inputs, probe_lengths(task))
+    return record(module, inputs_for(task, inputs), probe_lengths(task))
 
 
 def _facts(named: Named, config: Any, positional: str) -> Facts:

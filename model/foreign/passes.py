@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from headlight.model.attention.observer import OBSERVED_AXES
 from headlight.model.config import Architecture
 from headlight.model.foreign.matrices import rounded_matrices
+from headlight.model.foreign.outputs import inputs_for, output_of, site_of
 from headlight.model.foreign.points import new_pass
 from headlight.model.foreign.rotations import separates, switches_of
 from headlight.model.foreign.sites import Named
@@ -53,7 +54,7 @@ class ForeignPasses:
 
     Args:
         module: the model, in eval mode, with its hooks installed.
-        task: ``causal``, ``masked`` or ``seq2seq``.
+        task: one of `loading.TASKS`.
         named: its sites.
         config: its sizes and choices.
         avoided: token ids that change how a text is read, as that of padding does.
@@ -161,11 +162,21 @@ class ForeignPasses:
                 inputs["attention_mask"] = batch.is_token.long()
             if targets:
                 inputs["decoder_input_ids"] = pad(targets, self.device, self._padding_id).ids
-            if is_streamed and "logits" not in sites:
+            if is_streamed and self.output_site not in sites:
                 self.module.base_model(**inputs)  # the logits of a book take gigabytes
             else:
-                self.points.hook_points["logits"](self.module(**inputs).logits)
+                self.points.hook_points[self.output_site](self.output(inputs))
         return captured
+
+    @property
+    def output_site(self) -> str:
+        """The site of the output: ``logits``, unless the model predicts nothing."""
+        return site_of(self.task)
+
+    def output(self, inputs: dict[str, Any]) -> Tensor:
+        """Return the output of a pass (row, query, …)."""
+        result = self.module(**inputs_for(self.task, inputs))
+        return output_of(self.task, result, inputs["input_ids"].shape[1])
 
     def _streams(self, sites: Sequence[str], interventions: Sequence[Intervention]) -> bool:
         """Return True if a pass runs its attentions in blocks of queries.

@@ -101,7 +101,7 @@ class AttentionCall:
 
 
 class Recorder:
-    """The calls and attentions of one pass, in order.
+    """The calls and attentions of one pass, in order, and its output.
 
     ``softmaxes`` has the class of the module and the shape of each softmax that is in no attention
     of the interface.
@@ -118,6 +118,7 @@ class Recorder:
         self._clock = 0
         self._counts: dict[int, int] = {}
         self._is_inside = False
+        self.output: Any = None
 
     @property
     def n_unseen_softmaxes(self) -> int:
@@ -351,7 +352,7 @@ def record(model: Any, inputs: dict[str, Any], lengths: set[tuple[int, int]]) ->
     """
     recorder = Recorder(model, lengths)
     with torch.inference_mode(), recorder.recording():
-        model(**inputs)
+        recorder.output = model(**inputs)
     return recorder
 
 

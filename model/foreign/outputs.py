@@ -1,0 +1,102 @@
+"""The output of a model of Transformers: logits of tokens or labels, or the last hidden state."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+
+from headlight.model.checkpoint.files import CheckpointError
+from headlight.model.description import Predicts
+
+LANGUAGE = ("seq2seq", "causal", "masked")
+LAST_HIDDEN_STATE = "last_hidden_state"
+MAX_LABEL = 200
+_SITES = {
+    "vector": (LAST_HIDDEN_STATE, "batch query d_model", "d_model"),
+    "answer": ("answer_logits", "batch query end", "end"),
+}
+
+
+def site_of(task: str) -> str:
+    """Return the site of the output of a task."""
+    return _SITES.get(task, ("logits", "", ""))[0]
+
+
+def axes_of(task: str) -> tuple[str, str]:
+    """Return the axes of the output of a task, and the last of them."""
+    last = "vocab" if task in LANGUAGE else "label"
+    _, axes, name = _SITES.get(task, ("", f"batch query {last}", last))
+    return axes, name
+
+
+def output_of(task: str, result: Any, n_tokens: int) -> Tensor:
+    """Return the output of a pass (row, query, …).
+
+    The logits of the labels of a whole text are those of each of its positions.
+    """
+    if task == "vector":
+        hidden: Tensor = result.last_hidden_state
+        return hidden
+    if task == "answer":
+        return torch.stack([result.start_logits, result.end_logits], dim=-1)
+    logits: Tensor = result.logits
+    if task in ("label", "choice"):
+        return logits[:, None].expand(-1, n_tokens, -1)
+    return logits
+
+
+def inputs_for(task: str, inputs: dict[str, Any]) -> dict[str, Any]:
+    """Return the inputs of a pass as its class takes them: each text is the only choice."""
+    if task != "choice":
+        return inputs
+    return {
+        name: value[:, None] if isinstance(value, Tensor) else value
+        for name, value in inputs.items()
+    }
+
+
+def labels_of(config: Any, task: str, where: str) -> tuple[str, ...]:
+    """Return the names of the labels that a model chooses among; none of any other model.
+
+    Raises:
+        CheckpointError: id2label does not name each label once.
+    """
+    if task == "answer":
+        return ("start", "end")
+    if task not in ("label", "token_label"):
+        return ()
+    names = config.id2label or {}
+    if sorted(names) != list(range(len(names))):
+        raise CheckpointError(f"{where}: the ids of id2label must be 0 to {len(names) - 1}")
+    listed = [names[label] for label in range(len(names))]
+    for name in listed:
+        if not isinstance(name, str) or not 0 < len(name) <= MAX_LABEL:
+            raise CheckpointError(
+                f"{where}: id2label must name each label in at most {MAX_LABEL} characters"
+            )
+    return tuple(listed)
+
+
+def predicts_of(config: Any, task: str) -> Predicts:
+    """Return what a model predicts, by its task and its number of labels."""
+    if task in LANGUAGE:
+        return "token"
+    if task == "label" and config.num_labels == 1:
+        return "score"
+    if task == "label" and config.problem_type == "multi_label_classification":
+        return "labels"
+    return cast(Predicts, {"choice": "score"}.get(task, task))
+
+
+def takes_targets(kind: type[Any]) -> bool:
+    """Return True if a class reads two texts, as an encoder–decoder does."""
+    return "decoder_input_ids" in inspect.signature(kind.forward).parameters
+
+
+def takes_no_text(kind: type[Any]) -> str:
+    """Return the input that a class reads in place of tokens; empty: it reads tokens."""
+    name = str(getattr(kind, "main_input_name", "input_ids"))
+    return "" if name == "input_ids" else name
