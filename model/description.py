@@ -89,6 +89,11 @@ class Description:
                 object.__setattr__(self, name, self.config.max_tokens)
 
     @property
+    def is_of_text(self) -> bool:
+        """Whether it predicts labels of the whole text."""
+        return self.predicts in ("label", "labels")
+
+    @property
     def is_endless(self) -> bool:
         """Whether no position is the last one that the model can read."""
         return self.config.max_tokens >= NO_LIMIT

@@ -70,6 +70,13 @@ class TextTokenizer(Protocol):
             NoChat: there is no template, or it rejects the messages.
         """
 
+    def encode_pair(self, text: str, pair: str) -> tuple[str, list[Token]]:
+        """Return two texts on two lines, and their tokens, whose roles say which text is theirs.
+
+        Raises:
+            NoPair: the model reads one text.
+        """
+
     def encode_target(self, text: str) -> list[Token]:
         """Return the tokens that an encoder–decoder's decoder reads for a target."""
 
@@ -154,12 +161,14 @@ class LinearExit(NamedTuple):
     """The logits of some tokens as a linear function of a stream: x·directionsᵀ + offsets.
 
     ``reach`` (d_model) has the factors by which the stream holds what a part at that path, or the
-    embedding at ``{stack}.embedding``, wrote to it; 1 where it is missing.
+    embedding at ``{stack}.embedding``, wrote to it; 1 where it is missing. ``is_frozen``: a head
+    with a curve is taken with its slope at this stream, so that a remainder is left.
     """
 
     directions: Float[np.ndarray, "token d_model"]
     offsets: Float[np.ndarray, " token"]
     reach: Mapping[str, Float[np.ndarray, " d_model"]] = {}
+    is_frozen: bool = False
 
 
 @runtime_checkable

@@ -25,6 +25,7 @@ from headlight.model.checkpoint.files import MAX_BYTES, TOKENIZER, read_file
 from headlight.model.token_names import byte_of_letter, name_of_bytes
 from headlight.model.trace import Message, Token
 
+NO_PAIR = "the model reads one text; leave the second one out"
 NO_TEMPLATE = "the model has no chat template, so it reads no messages; send them as a text"
 
 START = "<s>"
@@ -73,6 +74,10 @@ class UnreadableText(ValueError):
 
 class NoChat(ValueError):
     """Messages were given to a model without a chat template, or its template rejects them."""
+
+
+class NoPair(ValueError):
+    """A second text was given to a model that reads one."""
 
 
 class NoSpecialTokens(ValueError):
@@ -153,6 +158,10 @@ class Tokenizer:
     def encode_messages(self, messages: Sequence[Message]) -> tuple[str, list[Token]]:
         """Reject all messages: the models of this project read texts."""
         raise NoChat(NO_TEMPLATE)
+
+    def encode_pair(self, text: str, pair: str) -> tuple[str, list[Token]]:
+        """Reject every pair: the models of this project read one text."""
+        raise NoPair(NO_PAIR)
 
     def encode_target(self, text: str) -> list[Token]:
         """Return the tokens of a target, which are those of a text."""

@@ -15,8 +15,10 @@ from headlight.model.plotting import Drawable
 
 ROLES = ("system", "user", "assistant", "tool")
 """Those of messages."""
+SEGMENTS = ("first", "second")
+"""The roles of the two texts of a pair."""
 TEMPLATE = "template"
-"""The role of what a chat template adds to the words of messages."""
+"""The role of what a template adds to the words of messages, or to a pair."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -40,6 +40,7 @@ from headlight.model.interventions.site_edit import require_positions
 from headlight.model.reductions import Reduction
 from headlight.model.served import Served
 from headlight.model.sites import UnknownSite, layer_of, match_sites, require_heads, require_layers
+from headlight.model.tokenizer import NO_PAIR, NoPair
 from headlight.model.trace import Message, NamedArray, Token, Trace
 
 DEFAULT_CAPTURE = (
@@ -254,6 +255,7 @@ def tokenize(
     *,
     ids: Sequence[int] | None = None,
     messages: Sequence[Message] | None = None,
+    text_pair: str | None = None,
     special_tokens: bool = True,
     read_special_tokens: bool = False,
     is_observed: bool = False,
@@ -266,6 +268,7 @@ def tokenize(
         target: of an encoder–decoder.
         ids: token ids in place of a text, read as they are.
         messages: in place of a text, those that the model's chat template makes it of.
+        text_pair: a second text, read after the first by a model that compares two.
         special_tokens: whether the model's special tokens are added to the text.
         read_special_tokens: whether a special token typed in the text is that token.
         is_observed: whether only parts of its attention are asked for, so that the text may be
@@ -277,6 +280,7 @@ def tokenize(
         NoTarget: the model reads one text only.
         UnknownToken: the model has no such token.
         NoChat: the model has no chat template, or it rejects the messages.
+        NoPair: the model reads no second text.
         NoSpecialTokens: the model has none to type.
         ValueError: a text holds a lone surrogate, or there is neither a text nor ids nor messages.
     """
@@ -294,6 +298,9 @@ def tokenize(
     elif messages is not None:
         text, read = checkpoint.tokenizer.encode_messages(messages)
         tokens = _fitting(checkpoint, read, limit, "conversation")
+    elif text is not None and text_pair is not None:
+        text, read = encode_pair(checkpoint, text, text_pair)
+        tokens = _fitting(checkpoint, read, limit, "pair of texts")
     elif text is not None:
         tokens = read_tokens(
             checkpoint,
@@ -311,6 +318,20 @@ def tokenize(
         target_tokens = read_tokens(checkpoint, target, is_target=True, limit=limit)
     took = 1e3 * (perf_counter() - began)
     return ModelInput(text, tokens, target, target_tokens, {"tokenize": took})
+
+
+def encode_pair(checkpoint: Served, text: str, pair: str) -> tuple[str, list[Token]]:
+    """As `TextTokenizer.encode_pair`.
+
+    Raises:
+        EmptyText: a text is blank.
+        NoPair: the model reads one text.
+    """
+    if "pairs" not in checkpoint.description.features:
+        raise NoPair(NO_PAIR)
+    if not text.strip() or not pair.strip():
+        raise EmptyText("a text of the pair is empty; type at least one word in each")
+    return checkpoint.tokenizer.encode_pair(text, pair)
 
 
 def read_tokens(
@@ -548,6 +569,7 @@ def trace(
     *,
     ids: Sequence[int] | None = None,
     messages: Sequence[Message] | None = None,
+    text_pair: str | None = None,
     special_tokens: bool = True,
     read_special_tokens: bool = False,
     capture: str | Iterable[str] | None = None,
@@ -566,6 +588,7 @@ def trace(
         target: the target of an encoder–decoder; None: its own translation.
         ids: token ids in place of a text, read as they are.
         messages: in place of a text, those that the model's chat template makes it of.
+        text_pair: a second text, for a model that compares two.
         special_tokens: whether the model's special tokens, such as a start token, are added.
         read_special_tokens: whether a special token typed in the text is that token.
         capture: globs over site names; None: `DEFAULT_CAPTURE`.
@@ -608,6 +631,7 @@ def trace(
         target,
         ids=ids,
         messages=messages,
+        text_pair=text_pair,
         special_tokens=special_tokens,
         read_special_tokens=read_special_tokens,
         is_observed=spec.is_observed,

@@ -69,6 +69,12 @@ class Choices:
         return kind()
 
 
+def name_of(model: Served, prediction: int) -> str:
+    """Return the name of what a model predicts by its id: the text of a token, or a label."""
+    labels = model.description.labels
+    return labels[prediction] if labels else model.tokenizer.text_of(prediction)
+
+
 class Analysis(ABC):
     """A quantity computed from a trace; a subclass is one analysis, and is offered once imported.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from headlight.analyses.analysis import Analysis, AnalysisOptions, Choices, Result
+from headlight.analyses.analysis import Analysis, AnalysisOptions, Choices, Result, name_of
 from headlight.forms import Answer, ArraysAnswer, Number, TensorAnswer, Token, option
 from headlight.model.trace import Trace
 
@@ -27,7 +27,7 @@ PatchedPart = Literal["residual", "attention", "feed_forward", "heads"]
 
 
 class LogitDifferenceRequest(AnalysisOptions):
-    """The prediction to explain: the logit of one token minus that of another."""
+    """The prediction to explain: the logit of one token or label minus that of another."""
 
     member = "logit_difference"
 
@@ -38,7 +38,8 @@ class LogitDifferenceRequest(AnalysisOptions):
     )
     token: Token | None = Field(
         None,
-        description="An id, or a text of one token, such as ` cat`; if omitted, the likeliest.",
+        description="An id, a text of one token, such as ` cat`, or the name of a label; if "
+        "omitted, the likeliest.",
     )
     against: Token | None = Field(
         None,
@@ -221,8 +222,11 @@ def choose(trace: Trace, model: Served, ask: Choices) -> LogitDifference:
     from headlight.model.analysis.logit_attribution import choose_difference
 
     asked = ask[LogitDifferenceRequest]
+    position = asked.position
+    if model.description.is_of_text and model.config.kind == "encoder":
+        position = 0  # that of the token which is read
     tokens = (None if each is None else ask.id_of(each) for each in (asked.token, asked.against))
-    return choose_difference(trace, asked.position, *tokens, mask_id=model.tokenizer.mask_id)
+    return choose_difference(trace, position, *tokens, mask_id=model.tokenizer.mask_id)
 
 
 def unknown_split(description: Description) -> str | None:
@@ -256,7 +260,7 @@ def spelled(difference: LogitDifference, model: Served) -> dict[str, Any]:
     return {
         "position": difference.position,
         **{
-            name: {"id": token, "text": model.tokenizer.text_of(token)}
+            name: {"id": token, "text": name_of(model, token)}
             for name, token in (("token", difference.token), ("against", difference.against))
         },
     }

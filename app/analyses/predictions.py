@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import Field
 
-from headlight.analyses.analysis import Analysis, AnalysisOptions, Choices, Result
+from headlight.analyses.analysis import Analysis, AnalysisOptions, Choices, Result, name_of
 from headlight.forms import MAX_NUMBERS, Answer, TensorAnswer, Token
 from headlight.model.trace import NamedArray, Trace
 
@@ -102,7 +103,7 @@ class LogitLensAnswer(ChosenAnswer):
 
 
 class NextToken(Analysis):
-    """The 20 likeliest tokens after every position, or at it in an encoder."""
+    """The 20 likeliest tokens after every position, or at it in an encoder; or labels."""
 
     id = "next_token"
     needs = ("logits",)
@@ -128,7 +129,17 @@ class NextToken(Analysis):
         top, following, sampling = options.top, options.following, options.sampling
         ids = _ids(ask)
         if "logits" in trace:
-            arrays = next_token(trace, top, ids, following=following, sampling=sampling)
+            if (following or sampling) and model.description.predicts != "token":
+                raise ValueError("labels do not follow one another, and are not sampled")
+            is_independent = model.description.predicts == "labels"
+            arrays = next_token(
+                trace,
+                top,
+                ids,
+                following=following,
+                sampling=sampling,
+                is_independent=is_independent,
+            )
         elif sampling is not None:
             raise ValueError("the logits of this text are not held at once; send a shorter text")
         else:
@@ -168,9 +179,13 @@ class Reward(Analysis):
     needs = ("reward",)
 
     def compute(self, trace: Trace, model: Served, ask: Choices) -> Result:
+        """Return both, or of a model that sees both ways, whose text has one number, the first."""
         from headlight.model.analysis.reward import reward
 
-        return Result(reward(trace))
+        arrays = reward(trace)
+        if model.config.kind == "encoder":
+            del arrays["contributions"]
+        return Result(arrays)
 
 
 def _ids(ask: Choices) -> tuple[int, ...]:
@@ -185,5 +200,5 @@ def _is_made_in_parts(description: Description, *, is_long: bool) -> bool:
 
 def _with_texts(arrays: Mapping[str, NamedArray], model: Served) -> Result:
     """Return the arrays with the texts of their token ids, nested as the ids are."""
-    texts: Any = np.frompyfunc(model.tokenizer.text_of, 1, 1)(arrays["ids"].data)
+    texts: Any = np.frompyfunc(partial(name_of, model), 1, 1)(arrays["ids"].data)
     return Result(arrays, {"texts": texts.tolist()})

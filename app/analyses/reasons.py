@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from headlight.analyses.analysis import Analysis, Choices, Result
+from headlight.analyses.analysis import Analysis, Choices, Result, name_of
 from headlight.analyses.differences import (
     ATTRIBUTION_NEEDS,
     ChosenToken,
@@ -97,7 +97,6 @@ class Reasons(Analysis):
             partial(attribute, trace, model) if has_split else None,
             is_given=ask[LogitDifferenceRequest].against is not None,
         )
-        text_of = model.tokenizer.text_of
         reasons = [
             {
                 **{
@@ -107,7 +106,7 @@ class Reasons(Analysis):
                 "probabilities": list(part.probabilities),
                 "top": {
                     "id": part.top[0],
-                    "text": text_of(part.top[0]),
+                    "text": name_of(model, part.top[0]),
                     "probability": part.top[1],
                 },
             }

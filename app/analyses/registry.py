@@ -107,7 +107,7 @@ def described() -> str:
             *(f"{name}: {analysis.description}." for name, analysis in ANALYSES.items()),
             "Sites that only an analysis reads need not be captured; it reads every layer, except",
             f"{in_words(by_layer, 'and')}, and only the heads in `heads`. If omitted: next_token,",
-            "unless capture is given.",
+            "or what the model has in its place, unless capture is given.",
         )
     )
 

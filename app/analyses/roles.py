@@ -1,4 +1,4 @@
-"""The analysis of conversations: where attention goes, by the roles of messages."""
+"""Where attention goes, by the roles of messages, or by the two texts of a pair."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from headlight.analyses.analysis import Analysis, Choices, Result
 from headlight.forms import ArraysAnswer
-from headlight.model.trace import ROLES, TEMPLATE, NamedArray, Trace
+from headlight.model.trace import ROLES, SEGMENTS, TEMPLATE, NamedArray, Trace
 
 if TYPE_CHECKING:
     from headlight.model.description import Description
@@ -26,27 +26,28 @@ class RoleSharesAnswer(ArraysAnswer):
 
 
 class RoleShares(Analysis):
-    """The share of each head's attention that every role of a conversation has."""
+    """The share of each head's attention that every role, or each text of a pair, has."""
 
     id = "role_shares"
-    needs = ("decoder.*.self_attention.weights",)
+    needs = ("*.self_attention.weights",)
     answer = RoleSharesAnswer
     is_by_layer = True
 
     def reason_against(self, description: Description) -> str | None:
-        """Return why a model reads no messages; None: it does."""
-        return None if "chat" in description.features else "it has no chat template"
+        """Return why a model reads neither messages nor pairs; None: it does."""
+        has_roles = not description.features.isdisjoint({"chat", "pairs"})
+        return None if has_roles else "it has no chat template, and reads no pairs"
 
     def compute(self, trace: Trace, model: Served, ask: Choices) -> Result:
         """Average over the queries of a role, and add up over the keys of one.
 
         Raises:
-            ValueError: the trace is not of messages.
+            ValueError: the trace is of one text.
         """
         of_token = [token.role for token in trace.tokens]
-        roles = [role for role in (TEMPLATE, *ROLES) if role in of_token]
+        roles = [role for role in (TEMPLATE, *ROLES, *SEGMENTS) if role in of_token]
         if not roles:
-            raise ValueError("a text has no roles; send messages")
+            raise ValueError("a text has no roles; send messages, or a pair")
         members = np.array([[each == role for each in of_token] for role in roles], np.float32)
         means = members / members.sum(1, keepdims=True)
         axes = ("head", "query_role", "key_role")

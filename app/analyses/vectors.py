@@ -123,3 +123,54 @@ class Similarity(_OfVector):
             arrays |= sentence_vectors.similarity_without(passes, others, pooling)
         tokens = [token.text for token in other.tokens]
         return Result(arrays, {"similarity": float(pairs.sum()), "other_tokens": tokens})
+
+
+class SpanAnswer(ArraysAnswer):
+    """The answer that the model marks in the text."""
+
+    start: int = Field(description="The position of its first token.")
+    end: int = Field(description="The position of its last token.")
+    text: str = Field(description="Its characters; empty if it is a special token.")
+    probabilities: TensorAnswer = Field(
+        description="(query, end): of each token to be the first, and to be the last."
+    )
+
+
+class AnswerSpan(Analysis):
+    """The start and the end of the answer: the likeliest of the second text, if there are two."""
+
+    id = "answer"
+    needs = ("answer_logits",)
+    answer = SpanAnswer
+
+    def compute(self, trace: Trace, model: Served, ask: Choices) -> Result:
+        from headlight.model.analysis.answers import answer_span, softmax
+
+        logits = trace["answer_logits"]
+        start, end = answer_span(trace)
+        first, last = trace.tokens[start], trace.tokens[end]
+        axes = ("query", "end")
+        return Result(
+            {"probabilities": NamedArray(axes, softmax(logits).astype("float32"))},
+            {"start": start, "end": end, "text": trace.text[first.start : last.end]},
+        )
+
+
+class MovedScores(Analysis):
+    """The change of a score, or of an answer's start and end logits, when a part is off."""
+
+    id = "moved_scores"
+    needs = (PARTS[0],)
+    also = ("answer_logits", "reward", *PARTS[1:])
+    has_passes = True
+
+    def reason_against(self, description: Description) -> str | None:
+        """Return why there is no score to move; None: there is."""
+        if description.predicts in ("score", "answer"):
+            return None
+        return "it gives neither a score nor an answer"
+
+    def compute(self, trace: Trace, model: Served, ask: Choices) -> Result:
+        from headlight.model.analysis.answers import moved_scores
+
+        return Result(moved_scores(edited_passes(trace, model, ask)))

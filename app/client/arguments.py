@@ -14,6 +14,7 @@ class TokenizeArguments(TypedDict, total=False):
     step: SupportsIndex | None
     ids: Integers | None
     messages: Iterable[Mapping[str, Any]] | None
+    text_pair: str | None
     model: str | None
     special_tokens: bool | None
     read_special_tokens: bool | None
@@ -25,6 +26,7 @@ class TraceArguments(TypedDict, total=False):
     step: SupportsIndex | None
     ids: Integers | None
     messages: Iterable[Mapping[str, Any]] | None
+    text_pair: str | None
     model: str | None
     special_tokens: bool | None
     read_special_tokens: bool | None
@@ -32,6 +34,7 @@ class TraceArguments(TypedDict, total=False):
     predictions: Mapping[str, Any] | None
     patching: Mapping[str, Any] | None
     score_attribution: Mapping[str, Any] | None
+    similarity: Mapping[str, Any] | None
     capture: Strings | None
     layers: Integers | None
     heads: Integers | None
@@ -52,6 +55,7 @@ class TracesArguments(TypedDict, total=False):
     predictions: Mapping[str, Any] | None
     patching: Mapping[str, Any] | None
     score_attribution: Mapping[str, Any] | None
+    similarity: Mapping[str, Any] | None
     capture: Strings | None
     layers: Integers | None
     heads: Integers | None
@@ -73,6 +77,7 @@ class GenerateArguments(TypedDict, total=False):
     step: SupportsIndex | None
     ids: Integers | None
     messages: Iterable[Mapping[str, Any]] | None
+    text_pair: str | None
     model: str | None
     special_tokens: bool | None
     read_special_tokens: bool | None

@@ -431,8 +431,8 @@ def refine(target: Path, text: Sequence[Path], device: str) -> None:
 
 
 MEASURED = {
-    "logits_watched": "the logits, or last hidden states, of a pass with captures, from a plain pass",
-    "logits_unwatched": "those of a pass without captures, from a plain pass",
+    "logits_watched": "the output of a pass whose sites are captured, from that of a plain pass",
+    "logits_unwatched": "the output of a pass without captures, from that of a plain pass",
     "weights": "the attention weights, from `output_attentions`",
     "softmax": "the softmax of the scores, from the weights",
     "context": "weights times values, from the context",

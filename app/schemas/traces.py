@@ -126,6 +126,14 @@ class TokenizeRequest(OfModel):
         "feature `chat` read them.",
     )
     text: str | None = option(None, "The text.", flag=None, validate_default=True)
+    text_pair: str | None = option(
+        None,
+        help="A second text, for a model that reads pairs.",
+        metavar="TEXT",
+        description="A second text, which a model with the feature `pairs` reads after the first. "
+        "The text of the answer holds both, each on its line, and `role` of a token says whose it "
+        "is.",
+    )
     model: ModelId | None = option(
         None,
         "The model whose tokenizer is used; if omitted, the default model.",
@@ -153,6 +161,13 @@ class TokenizeRequest(OfModel):
         if n_given > 1:
             raise PydanticCustomError("several", "send only one of text, ids and messages")
         return text
+
+    @field_validator("text_pair")
+    @classmethod
+    def _has_first(cls, pair: str | None, info: ValidationInfo) -> str | None:
+        if pair is not None and info.data.get("text") is None:
+            raise PydanticCustomError("pair", "is the second of two; send the first as text")
+        return pair
 
     @property
     def said(self) -> list[Message] | None:
@@ -432,7 +447,7 @@ class TokenAnswer(Answer):
     role: str | None = Field(
         None,
         description="Of a conversation: the role of the message whose words it spells, or "
-        "`template`, if the chat template added it.",
+        "`template`, if the chat template added it. Of a pair: `first`, `second` or `template`.",
     )
 
 

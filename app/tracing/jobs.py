@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from headlight.analyses.registry import available
 from headlight.forms import identity
 from headlight.model.circuits.graph import NoGraph, UnknownEdge
 from headlight.model.description import Description
@@ -25,7 +26,7 @@ from headlight.model.interventions.site_edit import UnknownPosition
 from headlight.model.quantization.affine import UnknownPart
 from headlight.model.served import UnwatchedPass
 from headlight.model.sites import UnknownHead, UnknownLayer, UnknownSite
-from headlight.model.tokenizer import NoChat, NoSpecialTokens, UnreadableText
+from headlight.model.tokenizer import NoChat, NoPair, NoSpecialTokens, UnreadableText
 from headlight.model.tracing import (
     EmptyText,
     NoTarget,
@@ -50,6 +51,9 @@ MARKS = re.compile(
 )
 """Normalising them takes time that grows with the square of their number."""
 
+STANDARD = ("next_token", "answer", "reward", "vector")
+"""The analyses of a request that names none, of those that the model has."""
+
 _KINDS: dict[type[Exception], str] = {
     UnknownSite: "unknown-site",
     UnknownLayer: "unknown-layer",
@@ -65,6 +69,7 @@ _KINDS: dict[type[Exception], str] = {
     UnwatchedPass: "unwatched-pass",
     NoGraph: "no-graph",
     NoChat: "no-chat",
+    NoPair: "no-pair",
     NoSpecialTokens: "no-special-tokens",
     UnknownEdge: "unknown-edge",
 }
@@ -112,6 +117,7 @@ def trace_jobs(
     Raises:
         Problem: 422, the model lacks something that is asked for.
     """
+    requests = [with_standard(request, description) for request in requests]
     first = trace_job(requests[0], description, dtype)
     precision = str(dtype).removeprefix("torch.")
     return [
@@ -130,6 +136,7 @@ def trace_job(request: TraceRequest, description: Description, dtype: torch.dtyp
     Raises:
         Problem: 422, the model lacks something that is asked for.
     """
+    request = with_standard(request, description)
     with model_errors_as_problems():
         sent = pass_spec(
             description,
@@ -155,6 +162,15 @@ def trace_job(request: TraceRequest, description: Description, dtype: torch.dtyp
         derived=tuple(derived_arrays(request.wanted_analyses, read_sites)),
         is_batched=precision == "float32" and not request.is_observed,
     )
+
+
+def with_standard(request: TraceRequest, description: Description) -> TraceRequest:
+    """Return a request that names no analyses with those of a model that predicts no tokens."""
+    if description.predicts == "token" or request.analyses is not None:
+        return request
+    offered = [name for name in STANDARD if name in available(description)]
+    names = offered if request.wanted_analyses else []
+    return request.model_copy(update={"analyses": names})
 
 
 def trace_id(
@@ -208,6 +224,8 @@ def check_texts(
         limit = max(limit, long_limit)
     if request.text is not None:
         check_text(request.text, limit, longer=longer)
+    if request.text_pair is not None:
+        check_text(request.text_pair, limit, "text_pair")
     if request.messages is not None:
         contents = [message.content for message in request.messages]
         if (actual := sum(map(len, contents))) > limit:
@@ -258,6 +276,7 @@ def reading(request: TokenizeRequest) -> dict[str, Any]:
     return {
         "ids": request.ids,
         "messages": request.said,
+        "text_pair": request.text_pair,
         "special_tokens": request.special_tokens,
         "read_special_tokens": request.read_special_tokens,
     }

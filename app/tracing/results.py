@@ -161,6 +161,8 @@ def _token_id(checkpoint: Served, token: int | str) -> int:
     Raises:
         Problem: 422, there is no such token, or a text is not one token.
     """
+    if labels := checkpoint.description.labels:
+        return _label_id(labels, token)
     if isinstance(token, int):
         if token < (n_ids := checkpoint.config.vocab_size):
             return token
@@ -175,6 +177,16 @@ def _token_id(checkpoint: Served, token: int | str) -> int:
     pieces = ", ".join(echo(piece.text) for piece in tokens[:4]) or "none"
     detail = f"the text {echo(token)} is not one token; its tokens are {pieces}; send one, or an id"
     raise Problem(422, "not-one-token", detail)
+
+
+def _label_id(labels: Sequence[str], label: int | str) -> int:
+    """Return the id of a label of a request, by its name or id."""
+    if isinstance(label, str) and label in labels:
+        return labels.index(label)
+    if isinstance(label, int) and label < len(labels):
+        return label
+    detail = f"there is no label {echo(str(label))}; the first are {', '.join(labels[:8])}"
+    raise Problem(422, "unknown-token", detail)
 
 
 def n_predictions(request: TraceRequest, description: Description, model_input: ModelInput) -> int:

@@ -180,7 +180,7 @@ class _Attributor:
         self.direction: Vector = (linear_exit.directions[0] - linear_exit.directions[1]).astype(
             np.float64
         )
-        self.reach = linear_exit.reach
+        self.reach, self.is_frozen = linear_exit.reach, linear_exit.is_frozen
         self.bias = float(linear_exit.offsets[0] - linear_exit.offsets[1])
         self.logits = trace["logits"][self.query, tokens].astype(np.float64)
         self.omitted: dict[str, str] = {}
@@ -214,7 +214,12 @@ class _Attributor:
         if remainder > LARGE_REMAINDER * largest:
             self.omitted["remainder"] = (
                 f"{remainder:.2g} logits, more than {LARGE_REMAINDER:.0%} of the largest part, are "
-                "of no part: the model writes to the stream by ways that are not known"
+                "of no part: "
+                + (
+                    "the head of the labels has a curve, which is taken with its slope here frozen"
+                    if self.is_frozen
+                    else "the model writes to the stream by ways that are not known"
+                )
             )
 
     def _along(

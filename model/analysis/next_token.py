@@ -25,6 +25,7 @@ def next_token(
     *,
     following: bool = False,
     sampling: Sampling | None = None,
+    is_independent: bool = False,
 ) -> dict[str, NamedArray]:
     """Return the `top` most likely next tokens after every token, most likely first.
 
@@ -34,6 +35,8 @@ def next_token(
         tokens: ids of other tokens.
         following: whether the probability of the token that does follow is returned too.
         sampling: how a token would be sampled; None: not returned.
+        is_independent: whether any number of labels may be right: a probability is then the
+            sigmoid of its own logit.
 
     Returns:
         ``ids`` (query, rank), int32, and ``probabilities`` (query, rank), float32 in [0, 1]:
@@ -51,9 +54,19 @@ def next_token(
     logits = trace.tensors["logits"].data
     parts = row_parts(logits, CHUNK_ROWS)
     arrays = predictions_of_parts(parts, top, tokens, following_ids(trace) if following else None)
+    if is_independent:
+        kept = (("ids", "probabilities"), ("chosen_ids", "chosen_probabilities"))
+        for ids, name in (pair for pair in kept if pair[0] in arrays):
+            index = np.broadcast_to(arrays[ids], (len(logits), arrays[ids].shape[-1]))
+            arrays[name] = probabilities_of(np.take_along_axis(logits, index, 1))
     if sampling is not None:
         arrays["sampled"] = _of_being_sampled(logits, arrays["ids"], sampling)
     return {name: NamedArray(axes_of(name, array), array) for name, array in arrays.items()}
+
+
+def probabilities_of(logits: Float[np.ndarray, ...]) -> Float[np.ndarray, ...]:
+    """Return the sigmoid of logits, float32."""
+    return (1 / (1 + np.exp(-logits.astype(np.float64)))).astype(np.float32)
 
 
 def row_parts(

@@ -18,7 +18,6 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -31,11 +30,12 @@ from headlight.model.analysis.logit_attribution import (
     LogitDifference,
     Vector,
 )
+from headlight.model.analysis.next_token import probabilities_of
 from headlight.model.interventions.site_edit import SiteEdit
 from headlight.model.served import LinearExit
 from headlight.model.trace import NamedArray, Trace
 
-ALL_PARTS = 64
+ALL_PARTS, ALL_PARTS_OF_LABELS = 64, 1024
 """A model with as many parts has each taken away; of a larger one the strongest are tried."""
 MOST_HEADS, MOST_NETWORKS = 8, 2
 """The parts of a larger model that are tried: those that add most to a difference of logits."""
@@ -127,7 +127,7 @@ def find_reasons(
     """
     trace, model = passes.trace, passes.checkpoint
     parts = list(parts_of(trace))
-    if len(parts) > ALL_PARTS:
+    if len(parts) > (ALL_PARTS_OF_LABELS if model.description.labels else ALL_PARTS):
         if attribute is None:
             raise ValueError(
                 f"this model has {len(parts)} heads and networks, and its logits are no sum over "
@@ -135,7 +135,9 @@ def find_reasons(
             )
         parts = _strongest(parts, trace, model.linear_exit, attribute, difference)
     without = _read(passes, parts, difference.position)
-    own = _softmax(trace["logits"][difference.position].astype(np.float64))
+    is_independent = model.description.predicts == "labels"
+    logits = trace["logits"][difference.position].astype(np.float64)
+    own = probabilities_of(logits) if is_independent else _softmax(logits)
     lost = 1 - without[:, difference.token] / max(own[difference.token], _LEAST)
     lifts = attribute and lifts_of(attribute, model.linear_exit, difference, len(own))
     rule: Rule = "given"
@@ -255,8 +257,10 @@ def _read(
     """Return the probabilities at a position without each part."""
 
     def take(captured: Mapping[str, Tensor]) -> Float[np.ndarray, "row vocab"]:
+        logits = captured["logits"][:, position].double()
+        is_independent = passes.checkpoint.description.predicts == "labels"
         probabilities: Float[np.ndarray, "row vocab"] = (
-            torch.softmax(captured["logits"][:, position].double(), dim=-1).cpu().numpy()
+            (logits.sigmoid() if is_independent else logits.softmax(dim=-1)).cpu().numpy()
         )
         return probabilities
 
@@ -267,8 +271,10 @@ def _other_word(
     passes: EditedPasses, own: Float[np.ndarray, " vocab"], difference: LogitDifference
 ) -> int | None:
     """Return another likely word of the text, of the same kind as the token, which occurs there."""
-    text_of = passes.checkpoint.tokenizer.text_of
     trace = passes.trace
+    if passes.checkpoint.description.labels:
+        return None
+    text_of = passes.checkpoint.tokenizer.text_of
     words = {token.text.strip() for token in (*trace.tokens, *(trace.target_tokens or ()))}
     chosen = text_of(difference.token).strip()
     if chosen not in words or not _shape(chosen):

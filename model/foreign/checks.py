@@ -29,7 +29,7 @@ from headlight.model.foreign.graph import graph_weights
 from headlight.model.foreign.loading import quiet, set_attention
 from headlight.model.foreign.logit_lens import exits, linear_exit
 from headlight.model.foreign.matrices import output_weights
-from headlight.model.foreign.outputs import LANGUAGE, inputs_for, output_of
+from headlight.model.foreign.outputs import head_of, inputs_for, output_of, run
 from headlight.model.foreign.passes import ForeignPasses
 from headlight.model.foreign.points import new_pass
 from headlight.model.foreign.positions import rotation_of
@@ -178,8 +178,12 @@ class _Checks:
                     output = module(**inputs, output_attentions=True)
                 except (TypeError, ValueError, RuntimeError, AttributeError):
                     output = None
-                n_tokens = self.inputs["input_ids"].shape[1]
-                logits = output_of(self.model.task, output or module(**inputs), n_tokens)
+                n_tokens, task = self.inputs["input_ids"].shape[1], self.model.task
+                logits = output_of(task, output or module(**inputs), n_tokens)
+                if head_of(task, module) is not None:
+                    last, logits = logits[:, -1], run(task, module, self.inputs)
+                    if _distance(logits[:, -1], last) > self._limit(EAGER) * _scale(last):
+                        raise self._refuse("its label is not read at the last position")
         finally:
             set_attention(module, implementation)
         return logits, output
@@ -495,8 +499,8 @@ class _Checks:
 
     def _check_lens(self, captured: dict[str, Tensor]) -> None:
         """Check that the model's exit, applied to the last stream, gives the logits."""
-        if self.model.task not in LANGUAGE:
-            self.omitted["logit_lens"] = "it predicts no tokens"
+        if self.site != "logits":
+            self.omitted["logit_lens"] = "it predicts neither tokens nor labels"
             return
         stack = "encoder" if self.model.named.kind == "encoder" else "decoder"
         layers = [layer for layer in self.model.named.layers if layer.stack == stack]
@@ -514,6 +518,8 @@ class _Checks:
             self.omitted["logit_lens"] = f"the layers cannot be stepped over: {_line(error)}"
             return
         expected = captured["logits"][0].float().cpu()
+        if self.model.reads_alone:  # the first position is the one that is read
+            actual, stream, expected = actual[:1], stream[:1], expected[:1]
         far = _distance(torch.from_numpy(actual), expected) / _scale(expected)
         self.measured["lens"] = far
         if far > self._limit(LENS):

@@ -23,7 +23,7 @@ from headlight.model.checkpoint.files import CheckpointError
 from headlight.model.foreign.checks import Checked
 from headlight.model.foreign.decoding import decoding_of
 from headlight.model.foreign.folder import ForeignFolder
-from headlight.model.foreign.loading import unknown_output, reason, task_of
+from headlight.model.foreign.loading import reason, task_of, unknown_output
 from headlight.model.foreign.model import ForeignModel, serve_module
 from headlight.model.foreign.tokenizer import ForeignTokenizer, read_tokenizer
 from headlight.model.trace import Token

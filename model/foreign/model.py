@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
@@ -49,7 +50,7 @@ from headlight.model.foreign.loading import (
     without_collection,
 )
 from headlight.model.foreign.naming import name_sites
-from headlight.model.foreign.outputs import inputs_for, labels_of, predicts_of
+from headlight.model.foreign.outputs import OF_TEXT, inputs_for, labels_of, predicts_of, task_in
 from headlight.model.foreign.passes import Facts, ForeignPasses
 from headlight.model.foreign.points import new_pass
 from headlight.model.foreign.pooling import read_pooling
@@ -58,6 +59,7 @@ from headlight.model.foreign.probe import Recorder, probe_inputs, probe_lengths,
 from headlight.model.foreign.readme import readme_card
 from headlight.model.foreign.rotations import make_stateless
 from headlight.model.foreign.routers import install_routers
+from headlight.model.foreign.segments import TYPES
 from headlight.model.foreign.sites import Named, rows_of
 from headlight.model.foreign.tokenizer import read_tokenizer
 from headlight.model.foreign.writes import reach_of
@@ -96,6 +98,7 @@ class ForeignModel(ForeignPasses, Explained):
     ) -> None:
         super().__init__(passes.module, passes.task, passes.named, passes.config, passes.avoided)
         self.batches, self.is_streamed = passes.batches, passes.is_streamed
+        self.segments = passes.segments
         self._description, self._tokenizer = description, tokenizer
         self.checked, self.decoding, self.seconds = checked, decoding, 0.0
 
@@ -402,7 +405,10 @@ def serve_module(
         CheckpointError: it has no attention that could be named and checked.
     """
     _register()
+    task = task_in(task, module.config)
     labels = labels_of(module.config, task, name)
+    if task in OF_TEXT and module.config.get_text_config().pad_token_id is None:
+        module.config.get_text_config().pad_token_id = -1  # no token is one of padding
     module.requires_grad_(requires_grad=False)
     make_stateless(module)
     avoided = special_ids(module.config)
@@ -421,6 +427,7 @@ def serve_module(
     install_routers(named)
     config = _facts(named, text, positional_of(named, recorded))
     passes = ForeignPasses(module, task, named, config, avoided)
+    has_pairs = task not in ("causal", "seq2seq") and getattr(tokenizer, "segments", None)
     try:
         if checked is not None and restore(passes, checked):
             result = checked
@@ -440,6 +447,9 @@ def serve_module(
     lacking |= {"vector": why} if why else {}
     has_no_mask = tokenizer is not None and tokenizer.mask_id is None
     chat = {"chat"} if task == "causal" and getattr(tokenizer, "chat", None) else set()
+    pairs = {"pairs"} if has_pairs else set()
+    if has_pairs and TYPES in inspect.signature(module.forward).parameters:
+        passes.segments = has_pairs
     description = Description(
         id=name,
         config=config,
@@ -451,13 +461,13 @@ def serve_module(
         rotation=result.rotation,
         architecture=type(module).__name__,
         features=frozenset(
-            (result.features | chat) - lacking.keys() - ({"fill"} if has_no_mask else set())
+            (result.features | chat | pairs) - lacking.keys() - ({"fill"} if has_no_mask else set())
         ),
         omitted=result.omitted | lacking,
         checks=result.measured,
         matrices=tuple(passes.matrices),
         is_streamed=passes.is_streamed,
-        predicts=predicts_of(module.config, task),
+        predicts=predicts_of(task),
         labels=labels,
         pooling=pool,
     )

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from headlight.model.foreign.attention_facts import facts_of, is_causal, same, span_of
 from headlight.model.foreign.matrices import find_source, name_matrix
-from headlight.model.foreign.outputs import axes_of, output_of, site_of
+from headlight.model.foreign.outputs import output_of, site_of
 from headlight.model.foreign.points import AttentionPoints
 from headlight.model.foreign.probe import N_ROWS, N_SOURCE, AttentionCall, Call, Recorder
 from headlight.model.foreign.residual_stream import name_feed_forward, name_stream, slot_of
@@ -50,9 +50,10 @@ def name_sites(model: Any, task: str, recorded: Recorder) -> Named:
         _name_embedding(named, stack, layers[0], recorded)
         for layer in layers:
             _name_layer(named, layer)
-    axes, last = axes_of(task)
+    site, axes = site_of(task)
     width = output_of(task, recorded.output, N_SOURCE).shape[-1]
-    named.point(site_of(task), axes, **{last: width})
+    last = axes.split()[-1]
+    named.point(site, axes, **({} if last == "query" else {last: width}))
     return named
 
 

@@ -6,46 +6,64 @@ import inspect
 from typing import Any, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from headlight.model.checkpoint.files import CheckpointError
 from headlight.model.description import Predicts
 
 LANGUAGE = ("seq2seq", "causal", "masked")
-LAST_HIDDEN_STATE = "last_hidden_state"
+OF_TEXT = ("label", "labels", "score", "choice")
+"""Tasks whose logits are of the whole text."""
+SCORES = ("score", "choice")
 MAX_LABEL = 200
 _SITES = {
-    "vector": (LAST_HIDDEN_STATE, "batch query d_model", "d_model"),
-    "answer": ("answer_logits", "batch query end", "end"),
+    "vector": ("last_hidden_state", "batch query d_model"),
+    "answer": ("answer_logits", "batch query end"),
+    **dict.fromkeys(SCORES, ("reward", "batch query")),
+    **dict.fromkeys(LANGUAGE, ("logits", "batch query vocab")),
 }
 
 
-def site_of(task: str) -> str:
-    """Return the site of the output of a task."""
-    return _SITES.get(task, ("logits", "", ""))[0]
+def task_in(task: str, config: Any) -> str:
+    """Return the task of a model, which its config may narrow from one label to a score."""
+    if task == "label" and config.num_labels == 1:
+        return "score"
+    if task == "label" and config.problem_type == "multi_label_classification":
+        return "labels"
+    return task
 
 
-def axes_of(task: str) -> tuple[str, str]:
-    """Return the axes of the output of a task, and the last of them."""
-    last = "vocab" if task in LANGUAGE else "label"
-    _, axes, name = _SITES.get(task, ("", f"batch query {last}", last))
-    return axes, name
+def site_of(task: str) -> tuple[str, str]:
+    """Return the site of the output of a task, and its axes."""
+    return _SITES.get(task, ("logits", "batch query label"))
+
+
+def head_of(task: str, module: Any) -> nn.Module | None:
+    """Return the matrix that a decoder reads every position's label or score with, if it does."""
+    head = getattr(module, "score", None)
+    return head if task in OF_TEXT and isinstance(head, nn.Linear) else None
+
+
+def run(task: str, module: Any, inputs: dict[str, Any]) -> Tensor:
+    """Return the output of a pass (row, query, …)."""
+    if (head := head_of(task, module)) is None:
+        result = module(**inputs_for(task, inputs))
+        return output_of(task, result, inputs["input_ids"].shape[1])
+    logits: Tensor = head(module.base_model(**inputs).last_hidden_state)
+    return logits[..., 0] if task in SCORES else logits
 
 
 def output_of(task: str, result: Any, n_tokens: int) -> Tensor:
-    """Return the output of a pass (row, query, …).
-
-    The logits of the labels of a whole text are those of each of its positions.
-    """
+    """Return what the library puts out; the logits of a whole text are those of each position."""
     if task == "vector":
         hidden: Tensor = result.last_hidden_state
         return hidden
     if task == "answer":
         return torch.stack([result.start_logits, result.end_logits], dim=-1)
     logits: Tensor = result.logits
-    if task in ("label", "choice"):
-        return logits[:, None].expand(-1, n_tokens, -1)
-    return logits
+    if task in OF_TEXT:
+        logits = logits[:, None].expand(-1, n_tokens, -1)
+    return logits[..., 0] if task in SCORES else logits
 
 
 def inputs_for(task: str, inputs: dict[str, Any]) -> dict[str, Any]:
@@ -66,7 +84,7 @@ def labels_of(config: Any, task: str, where: str) -> tuple[str, ...]:
     """
     if task == "answer":
         return ("start", "end")
-    if task not in ("label", "token_label"):
+    if task not in ("label", "labels", "token_label"):
         return ()
     names = config.id2label or {}
     if sorted(names) != list(range(len(names))):
@@ -80,15 +98,11 @@ def labels_of(config: Any, task: str, where: str) -> tuple[str, ...]:
     return tuple(listed)
 
 
-def predicts_of(config: Any, task: str) -> Predicts:
-    """Return what a model predicts, by its task and its number of labels."""
+def predicts_of(task: str) -> Predicts:
+    """Return what a model of a task predicts."""
     if task in LANGUAGE:
         return "token"
-    if task == "label" and config.num_labels == 1:
-        return "score"
-    if task == "label" and config.problem_type == "multi_label_classification":
-        return "labels"
-    return cast(Predicts, {"choice": "score"}.get(task, task))
+    return "score" if task in SCORES else cast(Predicts, task)
 
 
 def takes_targets(kind: type[Any]) -> bool:

@@ -14,9 +14,10 @@ from torch import Tensor, nn
 from headlight.model.attention.observer import OBSERVED_AXES
 from headlight.model.config import Architecture
 from headlight.model.foreign.matrices import rounded_matrices
-from headlight.model.foreign.outputs import inputs_for, output_of, site_of
+from headlight.model.foreign.outputs import OF_TEXT, head_of, run, site_of
 from headlight.model.foreign.points import new_pass
 from headlight.model.foreign.rotations import separates, switches_of
+from headlight.model.foreign.segments import TYPES, Segments
 from headlight.model.foreign.sites import Named
 from headlight.model.hooks import Capture, Edit, HookedModule, HookPoint
 from headlight.model.interventions.intervene import (
@@ -67,6 +68,7 @@ class ForeignPasses:
         self.points = Points(named.points)
         self.avoided = avoided
         self.switches = switches_of(module)
+        self.segments: Segments | None = None
         self.batches = False
         self.is_streamed = False
 
@@ -141,7 +143,13 @@ class ForeignPasses:
             name: torch.tensor([list(text) for text in rows], device=self.device)
             for name, rows in given.items()
         }
-        return {**tensors, "use_cache": False}
+        return {**tensors, **self._types(texts), "use_cache": False}
+
+    def _types(self, texts: Sequence[Sequence[int]]) -> dict[str, Tensor]:
+        """Return the types of the tokens, for a model that embeds them."""
+        if self.segments is None or not any(self.segments.types):
+            return {}
+        return {TYPES: pad([self.segments.of(text) for text in texts], self.device).ids}
 
     def _read(
         self,
@@ -158,6 +166,7 @@ class ForeignPasses:
             stack.enter_context(self.passing(len(texts), interventions, is_streamed=is_streamed))
             batch = pad(texts, self.device, self._padding_id)
             inputs: dict[str, Any] = {"input_ids": batch.ids, "use_cache": False}
+            inputs |= self._types(texts)
             if batch.is_token is not None:
                 inputs["attention_mask"] = batch.is_token.long()
             if targets:
@@ -171,12 +180,16 @@ class ForeignPasses:
     @property
     def output_site(self) -> str:
         """The site of the output: ``logits``, unless the model predicts nothing."""
-        return site_of(self.task)
+        return site_of(self.task)[0]
 
     def output(self, inputs: dict[str, Any]) -> Tensor:
         """Return the output of a pass (row, query, …)."""
-        result = self.module(**inputs_for(self.task, inputs))
-        return output_of(self.task, result, inputs["input_ids"].shape[1])
+        return run(self.task, self.module, inputs)
+
+    @property
+    def reads_alone(self) -> bool:
+        """Whether the output is of the whole text, so that its end reads one row at a time."""
+        return self.task in OF_TEXT and head_of(self.task, self.module) is None
 
     def _streams(self, sites: Sequence[str], interventions: Sequence[Intervention]) -> bool:
         """Return True if a pass runs its attentions in blocks of queries.
@@ -291,8 +304,12 @@ class ForeignPasses:
         return padding if isinstance(padding, int) and padding >= 0 else 0
 
     def dummy_inputs(self, n_tokens: int) -> dict[str, Any]:
-        """Return inputs of a pass whose decoder, or only stack, reads that many tokens."""
+        """Return inputs of a pass whose decoder, or only stack, reads that many tokens.
+
+        They are as many texts if the model `reads_alone`.
+        """
         ids = torch.full((1, n_tokens), self.dummy_id, device=self.device)
+        ids = ids.T if self.reads_alone else ids
         if self.task == "seq2seq":
             return {"input_ids": ids[:, :1], "decoder_input_ids": ids, "use_cache": False}
         return {"input_ids": ids, "use_cache": False}

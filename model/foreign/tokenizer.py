@@ -20,6 +20,7 @@ from headlight.model.foreign.chat import ChatTemplate, read_template
 from headlight.model.foreign.folder import ForeignFolder, read_json
 from headlight.model.foreign.loading import MissingExtra, quiet, transformers_library
 from headlight.model.foreign.piece_names import names_by_id
+from headlight.model.foreign.segments import Segments, learn_segments
 from headlight.model.foreign.sentencepiece import (
     SOURCE,
     MarianPieces,
@@ -29,8 +30,16 @@ from headlight.model.foreign.sentencepiece import (
 )
 from headlight.model.foreign.tokenizer_class import TOKENIZER_CONFIG, open_tokenizer
 from headlight.model.foreign.tokenizer_parts import require_harmless
-from headlight.model.tokenizer import MASK, NO_TEMPLATE, NoChat, no_panic, require_encodable
-from headlight.model.trace import ROLES, Message, Token
+from headlight.model.tokenizer import (
+    MASK,
+    NO_PAIR,
+    NO_TEMPLATE,
+    NoChat,
+    NoPair,
+    no_panic,
+    require_encodable,
+)
+from headlight.model.trace import ROLES, SEGMENTS, TEMPLATE, Message, Token
 
 _WORD = re.compile(r"\w+|[^\w\s]", re.UNICODE)
 _LANGUAGE = re.compile(r">>.+?<<")
@@ -96,6 +105,44 @@ class ForeignTokenizer:
         """As `encode`, but a typed special token is that token."""
         require_encodable(text)
         return self._read(text, _words(text), is_around=True)
+
+    @cached_property
+    def segments(self) -> Segments | None:
+        """The types of the tokens of a pair; None: they are not known."""
+        return learn_segments(self._backend)
+
+    @no_panic()
+    def encode_pair(self, text: str, pair: str) -> tuple[str, list[Token]]:
+        """Return two texts on two lines, and their tokens, which know whose they are.
+
+        A typed mask is the mask; with one, other special tokens that are typed are read, too.
+
+        Raises:
+            NoPair: the types of its tokens are not known.
+            ValueError: a text holds a lone surrogate.
+        """
+        if self.segments is None:
+            raise NoPair(NO_PAIR)
+        for each in (text, pair):
+            require_encodable(each)
+        both = f"{text}\n{pair}"
+        is_masked = self._masks is not None and self._masks.search(both) is not None
+        if is_masked and self.mask_id is not None:
+            written = self._piece(self.mask_id)
+            text, pair = (each.replace(MASK, written) for each in (text, pair))
+            both = f"{text}\n{pair}"
+        encoding = (self._reader if is_masked else self._rust).encode(text, pair)
+        tokens = self._tokens(encoding, both, _words(both), 0, len(text) + 1)
+        names = {None: TEMPLATE, 0: SEGMENTS[0], 1: SEGMENTS[1]}
+        return both, [
+            replace(
+                self._special_token(each.id, each.start, each.end)
+                if self._spells(each, both)
+                else each,
+                role=names[side],
+            )
+            for each, side in zip(tokens, encoding.sequence_ids, strict=True)
+        ]
 
     @no_panic()
     def encode_messages(self, messages: Sequence[Message]) -> tuple[str, list[Token]]:
@@ -217,18 +264,29 @@ class ForeignTokenizer:
         return Token(id=token, text=text, start=start, end=stop, word=None, is_special=True)
 
     def _tokens(
-        self, encoding: Any, text: str, words: list[tuple[int, int]], shift: int
+        self,
+        encoding: Any,
+        text: str,
+        words: list[tuple[int, int]],
+        shift: int,
+        second: int = 0,
     ) -> list[Token]:
+        """Return the tokens of an encoding that begins at `shift`; the second text at `second`."""
         tokens: list[Token] = []
         last = shift
-        for token, (begin, end), is_special in zip(
-            encoding.ids, encoding.offsets, encoding.special_tokens_mask, strict=True
+        for token, (begin, end), is_special, side in zip(
+            encoding.ids,
+            encoding.offsets,
+            encoding.special_tokens_mask,
+            encoding.sequence_ids,
+            strict=True,
         ):
             if is_special:
                 tokens.append(self._special_token(token, last))
                 continue
-            start, stop = shift + begin, shift + end
-            if (start, stop) == (shift, shift) and last > shift:
+            begins = second if side == 1 else shift
+            start, stop = begins + begin, begins + end
+            if (start, stop) == (begins, begins) and last > begins:
                 start = stop = last  # a piece without characters is where the text is
             tokens.append(
                 Token(

@@ -128,14 +128,14 @@ export async function fetchAnswer(catalogue, body, signal, onProgress) {
   }
   if (body.atlas) return { atlas: await fetchJson(atlasPath(body.atlas), { signal }) };
   if (body.card) return { card: await fetchJson(cardPath(body.card), { signal }) };
-  const { model, text, target, messages, read_special_tokens } = body;
+  const { model, text, text_pair, target, messages, read_special_tokens } = body;
   if (onProgress && isLong(body)) await watchPass(body, signal, onProgress);
   const file = await fetchSafetensors(`${BASE}/trace`, { signal, body });
   return {
     ...traceFromSafetensors(file),
     ...(isObserved(body) && { file }),
     card: fullCards.get(model ?? '') ?? cardOf(catalogue, model ?? ''),
-    asked: withoutNulls({ model, text, target, messages, read_special_tokens }),
+    asked: withoutNulls({ model, text, text_pair, target, messages, read_special_tokens }),
   };
 }
 
@@ -284,6 +284,7 @@ export function bodyOf(ask, { model, text, target, asked = { model, text } }) {
   const texts = {
     model: asked.model,
     ...(isRead && { text: asked.text, messages: asked.messages }),
+    ...(isRead && { text_pair: asked.text_pair }),
     ...(isRead && { read_special_tokens: asked.read_special_tokens }),
     target: !isOther && target?.trim() ? target : null,
   };

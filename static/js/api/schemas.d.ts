@@ -426,6 +426,7 @@ export interface GenerateRequest {
   ids?: number[] | null;
   messages?: MessageRequest[] | null;
   text?: string | null;
+  text_pair?: string | null;
   model?: string | null;
   special_tokens?: boolean;
   read_special_tokens?: boolean;
@@ -562,6 +563,9 @@ export interface ModelAnswer {
   norm: string;
   norm_place: string;
   activation: string;
+  predicts: 'token' | 'label' | 'labels' | 'token_label' | 'score' | 'answer' | 'vector';
+  labels: string[];
+  pooling: PoolingAnswer | null;
   has_mask: boolean;
   moe: ExpertsAnswer | null;
   parameters: number;
@@ -614,6 +618,9 @@ export interface ModelSummary {
   norm: string;
   norm_place: string;
   activation: string;
+  predicts: 'token' | 'label' | 'labels' | 'token_label' | 'score' | 'answer' | 'vector';
+  labels: string[];
+  pooling: PoolingAnswer | null;
   has_mask: boolean;
   moe: ExpertsAnswer | null;
   parameters: number;
@@ -745,6 +752,12 @@ export interface PatchingRequest {
   parts?: string[];
 }
 
+export interface PoolingAnswer {
+  mode: string;
+  is_normalized: boolean;
+  max_tokens: number | null;
+}
+
 export interface PositionalAnswer {
   scheme: 'sinusoidal' | 'learned' | 'rotary' | 'alibi' | 'relative';
   model: string | null;
@@ -856,6 +869,11 @@ export interface SetRequest {
   kind: 'set';
   value?: any[] | number | null;
   from?: SourceRequest | null;
+}
+
+export interface SimilarityRequest {
+  text: string;
+  heads?: boolean;
 }
 
 export interface SiteAnswer {
@@ -1063,6 +1081,7 @@ export interface TraceRequest {
   ids?: number[] | null;
   messages?: MessageRequest[] | null;
   text?: string | null;
+  text_pair?: string | null;
   model?: string | null;
   special_tokens?: boolean;
   read_special_tokens?: boolean;
@@ -1070,6 +1089,7 @@ export interface TraceRequest {
   predictions?: PredictionsRequest | null;
   patching?: PatchingRequest | null;
   score_attribution?: ScoreAttributionRequest | null;
+  similarity?: SimilarityRequest | null;
   capture?: string[] | null;
   layers?: number[] | null;
   heads?: number[] | null;

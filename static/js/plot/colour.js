@@ -406,6 +406,8 @@ function mark(context, { left, top, size, picture }, { query, key, beam, ratio }
 export const ROLE_COLOURS = Object.freeze({
   template: '#8a8f98',
   system: '#b8860b',
+  first: '#2f7fd0',
+  second: '#2e9d62',
   user: '#2f7fd0',
   assistant: '#2e9d62',
   tool: '#9b59b6',

@@ -5,6 +5,7 @@
 
 import {
   isFilling,
+  isLabelling,
   isRating,
   choosePlace,
   findPlaces,
@@ -39,6 +40,7 @@ const NO_EDITS = [];
 export function guessesAt(trace, position, most) {
   const guesses = listedAt(trace, position);
   const tokens = tokensOf(trace, predictingSide(trace));
+  if (isLabelling(trace)) return guesses.slice(0, most);
   const came = isFilling(trace) ? tokens[position] : tokens[position + 1];
   const rank = guesses.findIndex(({ id }) => id === came?.id);
   if (!came || isMask(came) || (rank >= 0 && rank < most)) return guesses.slice(0, most);

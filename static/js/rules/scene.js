@@ -5,7 +5,7 @@
  */
 
 import { guessInWords, inQuotes } from '../words/tokens.js';
-import { findPlaces, hasTwoSides, isFilling, looksUpWritten } from '../trace/attention.js';
+import { findPlaces, isFilling, isLabelling, looksUpWritten } from '../trace/attention.js';
 import { nameToken, nameWord, readSide } from '../trace/word_names.js';
 import { isHeld } from '../trace/layered.js';
 import { highestIn, matrixAt, rowOf } from '../trace/trace.js';
@@ -167,7 +167,11 @@ function decisiveScene(trace, reasons, decisive) {
   const read = readBy(trace, decisive, reasons.position);
   const isBack = read !== null && !read.isOther && !isFilling(trace);
   const verb = trace.target ? 'write' : 'choose';
-  const choosing = isFilling(trace) ? `To put ${word} here` : `To ${verb} ${word}`;
+  const choosing = isLabelling(trace)
+    ? `To choose ${word}`
+    : isFilling(trace)
+      ? `To put ${word} here`
+      : `To ${verb} ${word}`;
   const effect = effectOf(reasons, decisive);
   const finding =
     read === null || (effect === '' && !read.isMost)
@@ -175,7 +179,7 @@ function decisiveScene(trace, reasons, decisive) {
       : read.isMost
         ? `${choosing}, the model looks ${isBack && read.isBefore ? 'back ' : ''}at ${read.name}: ${head} reads ${read.isItself ? 'it there' : 'it'} with ${read.share} of its weight${effect && `${effect.includes(' and ') ? ',' : ' and'} ${effect}`}.`
         : `${choosing}, the model needs ${head}: it ${effect}, most of all by what it takes from ${read.name} (${read.share} of its weight).`;
-  return { finding, ...invitation(decisive, 'that head') };
+  return { finding, ...invitation(trace, decisive, 'that head') };
 }
 
 /** @param {Trace} trace @param {Reasons} reasons @param {Reason} opened */
@@ -190,7 +194,7 @@ function openedScene(trace, reasons, opened) {
     Math.abs(loses) < LITTLE
       ? `taken away, it changes little: ${word} keeps ${chance(after)}`
       : `without it ${word} ${loses > 0 ? 'falls' : 'rises'} from ${chance(before)} to ${chance(after)}`;
-  return { finding: `${name} ${reads}; ${said}.`, ...invitation(opened, 'it') };
+  return { finding: `${name} ${reads}; ${said}.`, ...invitation(trace, opened, 'it') };
 }
 
 /** @param {Trace} trace @param {Reasons} reasons */
@@ -213,7 +217,7 @@ function undecidedScene(trace, reasons) {
     strongest.probabilities[0] > (1 - LITTLE) * reasons.probabilities[0]
   )
     return { finding: none, more: '', part: null };
-  return { finding: none, ...invitation(strongest, nameOf(trace, strongestOff(strongest))) };
+  return { finding: none, ...invitation(trace, strongest, nameOf(trace, strongestOff(strongest))) };
 }
 
 /** @param {Reason} reason @returns {PartOff} */
@@ -221,14 +225,14 @@ function strongestOff({ site, layer, head }) {
   return { place: site.split('.')[0], layer, head };
 }
 
-/** @param {Reason} reason @param {string} what */
-function invitation(reason, what) {
+/** @param {Trace} trace @param {Reason} reason @param {string} what */
+function invitation(trace, reason, what) {
   const id = partId(reason);
   const [place] = id.split(' ').slice(1);
   const label = labelOf({ place, layer: reason.layer, head: reason.head });
   return {
     reason,
-    more: `Switch ${what} off, and see what the model writes.`,
+    more: `Switch ${what} off, and see what the model ${isLabelling(trace) ? 'chooses' : 'writes'}.`,
     part: { id, label, isOn: true },
   };
 }
@@ -249,7 +253,7 @@ function editedScene(trace, next, edit, reasons) {
   const was = listed.reduce((best, word) =>
     (word.before ?? 0) > (best.before ?? 0) ? word : best,
   );
-  const verb = isFilling(trace) ? 'puts' : 'writes';
+  const verb = isLabelling(trace) ? 'chooses' : isFilling(trace) ? 'puts' : 'writes';
   const isSame = top.id === chosen.id;
   const finding =
     isSame && was.id === chosen.id

@@ -5,7 +5,7 @@
 
 /** @import { MessageRequest } from '../api/schemas' */
 
-/** @typedef {{chat?: string, text?: string|null, read_special?: boolean}} Said the parts of the state that say what is read */
+/** @typedef {{chat?: string, pair?: string, text?: string|null, read_special?: boolean}} Said the parts of the state that say what is read */
 
 /** @param {Said} state @returns {MessageRequest[]|null} those before the box's; null: a plain text */
 export function earlierIn({ chat }) {
@@ -23,11 +23,19 @@ export function earlierIn({ chat }) {
 /**
  * Return the part of a request that says what the model reads.
  * @param {Said} state
- * @returns {{messages: MessageRequest[]}|{text: string, read_special_tokens?: true}}
+ * @returns {{messages: MessageRequest[]}|{text: string, text_pair?: string, read_special_tokens?: true}}
  */
 export function readIn(state) {
   const [earlier, text] = [earlierIn(state), state.text ?? ''];
-  if (!earlier) return { text, ...(state.read_special && { read_special_tokens: true }) };
+  const { pair = '' } = state;
+  if (!earlier) {
+    const isPair = text.trim() !== '' && pair.trim() !== '';
+    return {
+      text,
+      ...(isPair && { text_pair: pair }),
+      ...(state.read_special && { read_special_tokens: true }),
+    };
+  }
   const last = text.trim() === '' ? [] : [{ role: /** @type {const} */ ('user'), content: text }];
   return { messages: [...earlier, ...last] };
 }
@@ -38,6 +46,7 @@ export function readIn(state) {
  */
 export function readBy({ text, asked }) {
   if (asked?.messages) return { messages: asked.messages };
+  if (asked?.text_pair) return { text: asked.text, text_pair: asked.text_pair };
   return { text, ...(asked?.read_special_tokens && { read_special_tokens: true }) };
 }
 

@@ -26,7 +26,7 @@ import { isMask } from '../trace/words.js';
 /**
  * The parts of the address, and the chapter that is read next to the page. A text is null if none was
  * typed, a target if the model shall translate; what is '' or null else is left to the page.
- * @typedef {Omit<SharedState, 'text'|'target'|'where'> & {text: string|null, target: string|null, where: string, chapter: string, chapter_step: number|null, chat: string, read_special: boolean}} State
+ * @typedef {Omit<SharedState, 'text'|'target'|'where'> & {text: string|null, target: string|null, where: string, chapter: string, chapter_step: number|null, chat: string, pair: string, read_special: boolean}} State
  */
 
 /** @typedef {Partial<State> & Record<string, any>} Patch a change of the state, the views’ own fields included */
@@ -53,6 +53,7 @@ const SHARED_FIELDS = Object.freeze({
   chapter: text(),
   chapter_step: count(),
   chat: text(),
+  pair: text(),
   read_special: flag(),
 });
 

@@ -278,6 +278,8 @@ function choosesHead({ layer = null, head = null, where = '' }) {
 
 /** @param {State} now @param {State} before */
 function isOfOtherText(now, before) {
-  const parts = /** @type {const} */ (['text', 'model', 'target', 'chat', 'read_special']);
+  const parts = /** @type {const} */ ([
+    ...['text', 'model', 'target', 'chat', 'pair', 'read_special'],
+  ]);
   return parts.some((part) => now[part] !== before[part]);
 }

@@ -192,6 +192,19 @@ export function isFilling({ card }) {
   return card?.kind === 'encoder';
 }
 
+/**
+ * Return true if a model predicts labels: they stand where words do elsewhere.
+ * @param {{card?: {labels?: string[], predicts?: string}}} trace
+ */
+export function isLabelling({ card }) {
+  return Boolean(card?.labels?.length) && card?.predicts !== 'answer';
+}
+
+/** Return true if the labels are of the whole text. @param {{card?: {labels?: string[], predicts?: string}}} trace */
+export function isOfText(trace) {
+  return isLabelling(trace) && trace.card?.predicts !== 'token_label';
+}
+
 /** Leads to the view of what made a head look at a key. */
 export const WHY_THERE = 'Why does it look there?';
 

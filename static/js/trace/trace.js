@@ -42,7 +42,7 @@ import { splitCharacters } from '../words/tokens.js';
  * @property {boolean} [isLayered] it holds the weights of the layers that were looked at
  * @property {string[]} [tiles] paths of the attentions of which the server computes tiles
  * @property {Record<string, string>} [tile] the query of the one tile that a saved page holds
- * @property {Pick<Ask, "model"|"text"|"messages"|"read_special_tokens"|"target">} [asked] what it was asked for with
+ * @property {Pick<Ask, "model"|"text"|"messages"|"text_pair"|"read_special_tokens"|"target">} [asked] what it was asked for with
  * @property {ArrayBuffer} [file] of a long text, as it came: a saved page holds it
  */
 

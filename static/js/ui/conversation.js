@@ -110,7 +110,15 @@ export function createConversation(host, { onState }) {
       const isForeign = (card.architecture ?? 'headlight') !== 'headlight';
       const isOffered = earlier !== null || Boolean(card.features?.includes('chat'));
       host.hidden = !isOffered && !isForeign;
-      const key = JSON.stringify([card.id, isOffered, state.chat, state.read_special]);
+      const takesPairs = Boolean(card.features?.includes('pairs'));
+      const key = JSON.stringify([
+        card.id,
+        isOffered,
+        takesPairs,
+        state.chat,
+        state.pair,
+        state.read_special,
+      ]);
       if (key === drawn) return;
       drawn = key;
       controller.abort();
@@ -118,6 +126,7 @@ export function createConversation(host, { onState }) {
         ...(isOffered
           ? [toggle('Conversation', earlier !== null, (is) => onState({ chat: is ? '[]' : '' }))]
           : []),
+        ...(takesPairs ? [secondBox(state.pair, onState)] : []),
         ...(earlier
           ? turns(earlier).filter((part) => part instanceof Node)
           : [
@@ -130,6 +139,13 @@ export function createConversation(host, { onState }) {
       );
     },
   };
+}
+
+/** @param {string} pair @param {(patch: Patch) => void} onState */
+function secondBox(pair, onState) {
+  const box = element('input', { type: 'text', id: 'pair', value: pair, maxlength: 8000 });
+  box.addEventListener('change', () => onState({ pair: box.value }));
+  return element('label.pair', 'Second sentence ', box);
 }
 
 /** @param {string} label @param {boolean} checked @param {(is: boolean) => void} onChange */

@@ -6,7 +6,7 @@
 import { guessInWords } from '../words/tokens.js';
 import { advice, isWorthRetrying } from '../api/calls.js';
 import { Writer, streamGeneration } from '../api/generation.js';
-import { hasTwoSides, isFilling, isRating } from '../trace/attention.js';
+import { hasTwoSides, isFilling, isLabelling, isRating } from '../trace/attention.js';
 import { counted, asSentence } from '../words/lists.js';
 import { grouped, percent } from '../words/numbers.js';
 import { sequential } from '../plot/colour.js';
@@ -23,7 +23,7 @@ import { Chips } from './sentence.js';
 
 /** Return true if this model writes on. @param {Trace} trace */
 export function isWritable(trace) {
-  return !hasTwoSides(trace) && !isFilling(trace) && !isRating(trace);
+  return !hasTwoSides(trace) && !isFilling(trace) && !isRating(trace) && !isLabelling(trace);
 }
 
 /** @param {Trace} trace @param {ViewState} state @returns {Subject} */

@@ -103,15 +103,28 @@ export class Hero {
     const { value, dataset } = this.box;
     const size = sizeOf(value);
     this.host.dataset.size = size;
-    const { text, model } = this.#trace ?? {};
-    const isRead = text === value && model === (dataset.model ?? model) && size !== 'long';
+    const { text, model, asked } = this.#trace ?? {};
+    const { text_pair: pair } = asked ?? {};
+    const isRead =
+      text === (pair ? `${value}\n${pair}` : value) &&
+      model === (dataset.model ?? model) &&
+      size !== 'long';
     this.host.classList.toggle('is-typed', !isRead);
     const key = `${isRead ? this.#trace?.id : ''} ${value}`;
     if (key === this.#key) return;
     this.#key = key;
     this.words.dir = readDirection(value);
-    const pieces = isRead && this.#trace ? piecesOf(this.#trace.tokens, value) : [gap([...value])];
+    const pieces =
+      isRead && this.#trace ? piecesOf(this.#trace.tokens, this.#trace.text) : [gap([...value])];
     this.words.replaceChildren(...wordNodes(pieces, 'source'), '\u200b', this.#slot);
+    for (const piece of this.words.children)
+      piece.classList.toggle('is-second', this.#isSecond(piece));
+  }
+
+  /** Return true for a word of the second text, which no box shows. @param {Element} piece */
+  #isSecond(piece) {
+    const at = piece instanceof HTMLElement ? Number(piece.dataset.token) : NaN;
+    return this.#trace?.tokens[at]?.role === 'second';
   }
 
   /** @param {Trace} trace */

@@ -3,12 +3,18 @@
  * sentences that follow from them. Pure: the stage draws it.
  */
 
-import { choosePlace, hasTwoSides, isFilling, predictingSide } from '../trace/attention.js';
+import {
+  choosePlace,
+  hasTwoSides,
+  isFilling,
+  isOfText,
+  predictingSide,
+} from '../trace/attention.js';
 import { writeFinding } from '../rules/finding.js';
 import { headToOpen } from '../rules/head_insight.js';
 import { explainLabel } from '../rules/sentences/label.js';
 import { explainRow } from '../rules/sentences/row.js';
-import { rolesIn } from '../plot/roles.js';
+import { movedAsks } from '../rules/moved.js';
 import { isPredicting, predictionAsks } from '../rules/prediction.js';
 import { choosing, isQueryLookedAt, queryOf } from '../state/state.js';
 import { rowShift, rowShown } from '../state/written_rows.js';
@@ -54,6 +60,7 @@ function looking(trace, state, place) {
 /** @param {Trace} trace @param {Looked} state */
 function positionOf(trace, state) {
   if (!isPredicting(trace)) return -1;
+  if (isOfText(trace)) return isFilling(trace) ? 0 : trace.tokens.length - 1;
   // Of a translation, the chosen word is the one that is explained, not the one after it.
   if (hasTwoSides(trace) && state.query !== null) return Math.max(queryOf(state, trace) - 1, 0);
   const place = choosePlace(state, trace);
@@ -66,11 +73,7 @@ export function pageAsks(trace, { state: looked, position }, answers = {}) {
   const state = { ...looked, answers };
   const place = choosePlace(state, trace);
   const row = place ? rowShown(trace, place, state) : -1;
-  const isOfRole = rolesIn(trace).includes(state.map);
-  return {
-    ...predictionAsks(trace, state, { position, row }),
-    ...(isOfRole && { map_roles: { capture: [], analyses: ['role_shares'] } }),
-  };
+  return { ...predictionAsks(trace, state, { position, row }), ...movedAsks(trace) };
 }
 
 /**

@@ -5,6 +5,8 @@
 
 import {
   isFilling,
+  isLabelling,
+  isOfText,
   predictingSide,
   splitsScores,
   tokensOf,
@@ -12,10 +14,11 @@ import {
 } from '../trace/attention.js';
 import { chance } from '../words/numbers.js';
 import { guessInWords } from '../words/tokens.js';
-import { corpusInWords, cutEdges, partOff } from '../rules/prediction.js';
+import { sceneOfVector } from '../rules/moved.js';
+import { cutEdges, isPredicting, partOff } from '../rules/prediction.js';
 import { arcsOf, sceneOf } from '../rules/scene.js';
 import { arcsOfThread, stepInWords, threadIn, walked } from '../rules/thread.js';
-import { choosing } from '../state/state.js';
+import { choosing, queryOf } from '../state/state.js';
 import { button, element, partOf } from './dom.js';
 import { Hero } from './hero.js';
 import { createRoving } from './roving.js';
@@ -82,12 +85,7 @@ export class Scene {
     this.host.hidden = position < 0 && finding === '';
     this.host.classList.toggle('has-next', position >= 0);
     if (position < 0) {
-      this.host.classList.remove('is-of-before');
-      this.says.textContent = finding;
-      this.more.textContent = '';
-      this.switch.hidden = true;
-      this.hero.showNext(null, -1);
-      this.hero.showArcs([], false);
+      this.#showVector(trace, state, look, finding);
       return;
     }
     const { isSaved } = state;
@@ -101,9 +99,14 @@ export class Scene {
     this.#drawBars(trace, state, told);
     const [top] = told.next.words;
     const end = tokensOf(trace, predictingSide(trace)).length - 1;
-    const isAtEnd = isFilling(trace) || (!trace.target && position === end);
+    const isAtEnd =
+      (isFilling(trace) && trace.card?.predicts !== 'token_label') ||
+      isOfText(trace) ||
+      (!trace.target && position === end);
     this.hero.showNext(
-      top && isAtEnd ? { text: top.text, chance: chance(top.probability) } : null,
+      top && isAtEnd
+        ? { text: isOfText(trace) ? ` ${top.text}` : top.text, chance: chance(top.probability) }
+        : null,
       position,
     );
     const { subject } = told;
@@ -113,10 +116,33 @@ export class Scene {
     this.hero.showArcs(arcs, isOff);
   }
 
-  /** Return the head that the finding is about. @returns {Partial<Subject>} */
-  subject() {
-    const { layer = null, where, head = null } = this.#shown?.subject ?? {};
-    return layer === null || head === null ? {} : { layer, head, ...(where && { where }) };
+  /**
+   * Show what moves the vector of the sentence, or only the finding where nothing does.
+   * @param {Trace} trace
+   * @param {Chosen} state
+   * @param {Look} look
+   * @param {string} finding
+   */
+  #showVector(trace, state, look, finding) {
+    const told = sceneOfVector(trace, state);
+    const { subject = state, part = null, decisive = '', more = '' } = told;
+    const next = {
+      words: [],
+      chosen: null,
+      isEdited: false,
+      isWaiting: false,
+      problem: '',
+      least: [],
+    };
+    const arcs = told.subject ? arcsOf(trace, subject, queryOf(look.state, trace)) : [];
+    const said = told.finding ?? finding;
+    const all = { finding: said, more, part, decisive, subject, next, rule: '', rival: null };
+    this.host.hidden = said === '';
+    this.#say(trace, state, all, told.subject ? whyThere(trace, state, subject, arcs[0]) : null);
+    const isOff = part?.isOn === false;
+    this.#shown = { trace, state, subject, arcs, isOff };
+    this.hero.showNext(null, -1);
+    this.hero.showArcs(arcs, isOff);
   }
 
   /** Return true if the finding is about the opened head. @param {Chosen} state */
@@ -195,8 +221,12 @@ export class Scene {
       !isEdited && lookedAt && { label: WHY_THERE, patch: lookedAt },
       !isEdited &&
         isSplit && { label: 'Step by step', patch: { view: 'word', word_show: 'thread' } },
-      !isEdited && { label: 'Every reason', patch: { view: 'word', word_show: 'parts' } },
-      ...(off && off.head !== null
+      !isEdited &&
+        isPredicting(trace) && {
+          label: 'Every reason',
+          patch: { view: 'word', word_show: 'parts' },
+        },
+      ...(off && off.head !== null && isPredicting(trace)
         ? Object.entries(BASELINES)
             .filter(([id]) => id !== (state.off_to ?? 'zero'))
             .filter(([id]) => id === 'zero' || corpus)
@@ -284,7 +314,7 @@ const spaced = (words) => words.replaceAll(' %', '\u00a0%');
 
 /** @param {Trace} trace @param {Chosen} state @param {Told['next']} next */
 function labelOf(trace, { token }, { chosen }) {
-  const what = isFilling(trace) ? 'The word here' : 'Next word';
+  const what = isLabelling(trace) ? 'Label' : isFilling(trace) ? 'The word here' : 'Next word';
   return token !== null && chosen ? `“${guessInWords(chosen.text)}”` : what;
 }
 

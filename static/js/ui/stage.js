@@ -5,6 +5,7 @@
 
 import { messageOf } from '../api/calls.js';
 import { holdsLayer, predictingSide } from '../trace/attention.js';
+import { moversIn } from '../rules/moved.js';
 import { partId, readEffects, reasonsIn } from '../rules/prediction.js';
 import { toggled } from '../trace/words.js';
 import { plotHeight, pageZoom, palette } from './dom.js';
@@ -155,10 +156,8 @@ export class Stage {
   /** Open the head that decides the prediction, unless another was named. @param {Trace} trace @param {Look} look */
   #opensDecisive(trace, { position }) {
     const { store } = this.by;
-    const reasons = reasonsIn(this.#frame);
-    if (!reasons || reasons.position !== position || reasons.decisive === null) return false;
-    const [, where, layer, head] = partId(reasons.reasons[reasons.decisive]).split(' ');
-    const wanted = { layer: Number(layer), head: Number(head), ...(trace.target && { where }) };
+    const wanted = decisiveIn(trace, this.#frame, position);
+    if (!wanted) return false;
     const before = store.state;
     store.suggest(wanted);
     return before.layer !== store.state.layer || before.head !== store.state.head;
@@ -325,6 +324,21 @@ export class Stage {
   }
 }
 
+/**
+ * Return the head that decides the prediction, or that moves the vector of the text most.
+ * @param {Trace} trace
+ * @param {{answers: Answers}} frame
+ * @param {number} position
+ */
+function decisiveIn(trace, frame, position) {
+  const [most] = moversIn(frame);
+  if (most) return { layer: most.layer, head: most.head };
+  const reasons = reasonsIn(frame);
+  if (!reasons || reasons.position !== position || reasons.decisive === null) return null;
+  const [, where, layer, head] = partId(reasons.reasons[reasons.decisive]).split(' ');
+  return { layer: Number(layer), head: Number(head), ...(trace.target && { where }) };
+}
+
 /** @param {Card[]} cards of all models */
 function frameNow(cards) {
   const height = heightOfDrawing();
@@ -370,7 +384,7 @@ const OF_NO_PART = ['loop', 'model'];
 const OF_NO_STRIP = ['embedding', 'stream'];
 
 /** The answers that are about the page, not about the open view. */
-const OF_PAGE = new Set(['next_why', 'next_edited', 'map_roles']);
+const OF_PAGE = new Set(['next_why', 'next_edited', 'moved']);
 
 /** @typedef {{id: string, title: string, of: Kind, titleFor?: (card: Card) => string, isListed?: (trace: Trace) => boolean, isMore?: boolean}} Listed a view, before it is opened */
 

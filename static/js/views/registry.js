@@ -29,6 +29,11 @@ const POSITIONAL = {
 };
 const ROUTING = ['router_probs', 'expert_indices', 'expert_weights'];
 
+/** Return true if a model writes its text on. @param {Card} card */
+function writesText({ kind, predicts = 'token' }) {
+  return kind === 'decoder' && predicts === 'token';
+}
+
 /** Return a number from 0 on, or `all`; null: the page chooses. */
 function countOrAll() {
   const field = count();
@@ -133,7 +138,8 @@ const ENTRIES = [
     load: async () => (await import('./next_token/next_token.js')).nextToken,
     title: 'Next token',
     of: 'logits',
-    titleFor: (card) => (card?.kind === 'encoder' ? 'What fits here' : 'Next token'),
+    titleFor: (card) =>
+      card?.labels?.length ? 'Labels' : card?.kind === 'encoder' ? 'What fits here' : 'Next token',
     needs: NEXT_TOKEN,
     fields: {
       next_token_temperature: number({ least: 0, most: 2, standard: 1 }),
@@ -146,6 +152,7 @@ const ENTRIES = [
     load: async () => (await import('./word/word.js')).word,
     title: 'Why this word',
     of: 'logits',
+    titleFor: (card) => (card?.labels?.length ? 'Why this label' : 'Why this word'),
     needs: NEXT_TOKEN,
     fields: { word_show: choice(['parts', 'thread', 'saliency']), word_step: count() },
   },
@@ -154,7 +161,7 @@ const ENTRIES = [
     load: async () => (await import('./circuit/circuit.js')).circuit,
     title: 'Circuit',
     of: 'logits',
-    isOffered: ({ kind, norm_place: place }) => kind === 'decoder' && place !== 'post',
+    isOffered: (card) => writesText(card) && card.norm_place !== 'post',
     needs: NEXT_TOKEN,
     fields: {
       circuit_task: choice([
@@ -180,7 +187,7 @@ const ENTRIES = [
     load: async () => (await import('./generate/generate.js')).generate,
     title: 'Generate',
     of: 'loop',
-    isOffered: ({ kind }) => kind === 'decoder',
+    isOffered: writesText,
     needs: NEXT_TOKEN,
     fields: {
       generate_temperature: number({ least: 0, most: 2, standard: 0.8 }),
@@ -273,5 +280,10 @@ export async function loadView(id) {
  * @param {Card} card
  */
 export function viewsFor(kind, card) {
-  return VIEWS.filter(({ of, isOffered }) => of === kind && (isOffered?.(card) ?? true));
+  const { predicts = 'token', analyses } = card;
+  const hasWords = predicts === 'token' || Boolean(analyses?.includes('next_token'));
+  return VIEWS.filter(
+    ({ of, isOffered, needs }) =>
+      of === kind && (isOffered?.(card) ?? true) && (hasWords || needs !== NEXT_TOKEN),
+  );
 }

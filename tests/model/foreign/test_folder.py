@@ -130,9 +130,13 @@ SPOILED = {
         "occurs twice",
     ),
     "no tokenizer": (lambda it: (it / "tokenizer.json").unlink(), "tokenizer.json"),
-    "a classifier": (
+    "a classifier without its head": (
         lambda it: change_config(it, architectures=["GPT2ForSequenceClassification"]),
-        "not a language model.* lacks the output layer .* save the model as GPT2LMHeadModel",
+        "score.weight is missing",
+    ),
+    "a class with two heads": (
+        lambda it: change_config(it, architectures=["GPT2DoubleHeadsModel"]),
+        "puts out neither tokens nor labels nor .* save the model as GPT2LMHeadModel",
     ),
     "a link that leaves the folder": (
         lambda it: ((it / SINGLE).unlink(), (it / SINGLE).symlink_to("/etc/hostname")),

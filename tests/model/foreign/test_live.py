@@ -169,9 +169,9 @@ def test_what_is_no_model_is_refused_in_a_sentence():
         headlight.load(nn.Linear(2, 2))
     with pytest.raises(TypeError, match="no tokenizer of Transformers"):
         load_live(make_model("gpt2"), 5)
-    base = transformers.BertModel(transformers.BertConfig(**ARCHITECTURES["bert"][1]))
-    with pytest.raises(CheckpointError, match="BertModel is not a language model"):
-        load_live(base)
+    two = transformers.BertForPreTraining(transformers.BertConfig(**ARCHITECTURES["bert"][1]))
+    with pytest.raises(CheckpointError, match="BertForPreTraining puts out neither tokens nor"):
+        load_live(two)
     with pytest.raises(ValueError, match="without a tokenizer; ask it by ids"):
         headlight.trace(load_live(make_model("gpt2")), "a text")
     model = make_model("gpt2")

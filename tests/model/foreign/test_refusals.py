@@ -59,8 +59,9 @@ def test_a_value_that_the_library_does_not_know_is_named(refused):
 @pytest.mark.parametrize(
     ("model_type", "architecture", "way_out"),
     [
-        ("vit", "ViTForImageClassification", "no model of the type vit has one"),
-        ("bert", "BertModel", "save the model as BertLMHeadModel or BertForMaskedLM"),
+        ("vit", "ViTForImageClassification", "reads pixel_values, and not the tokens of a text"),
+        ("bert", "BertForPreTraining", "save the model as BertLMHeadModel or BertForMaskedLM"),
+        ("bart", "BartForSequenceClassification", "an encoder–decoder whose decoder predicts no"),
     ],
 )
 def test_the_way_out_is_one_that_there_is(refused, model_type, architecture, way_out):

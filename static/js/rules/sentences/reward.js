@@ -14,6 +14,7 @@ export function explainReward(trace) {
   if (!rewards) return '';
   const reward = decimal(rewards.data[rewards.data.length - 1], 2);
   // The start token has the reward of no text.
+  if (!contributions) return `The score of this text is ${reward}.`;
   const sizes = tokens.map((token, at) =>
     token.is_special ? 0 : Math.abs(contributions.data[at]),
   );

@@ -9,6 +9,8 @@ import { guessInWords, quoted } from '../../words/tokens.js';
 import {
   hasTwoSides,
   isFilling,
+  isLabelling,
+  isOfText,
   isRating,
   labelInWords,
   labelledHeads,
@@ -262,7 +264,7 @@ const ALIGNMENT = {
 /** @param {Trace} trace @param {number} [query] @returns {Reading} */
 function readPrediction(trace, query) {
   const best = likeliest(trace, query);
-  const title = isFilling(trace) ? 'What fits here' : 'Next token';
+  const title = isLabelling(trace) ? 'Label' : isFilling(trace) ? 'What fits here' : 'Next token';
   if (!best) return { level: null, words: title, label: title, note: 'out' };
   const { after, probability } = best;
   const guess = `${quoted(best.token)} ${percent(probability, 0)}`;
@@ -333,7 +335,7 @@ function likeliest(trace, query) {
   const tokens = tokensOf(trace, predictingSide(trace));
   const mask = tokens.findIndex(isMask);
   const standard = isFilling(trace) && mask >= 0 ? mask : tokens.length - 1;
-  const row = query !== undefined && query < tokens.length ? query : standard;
+  const row = isOfText(trace) ? 0 : query !== undefined && query < tokens.length ? query : standard;
   const text = prediction.texts?.[row]?.[0];
   const probability = matrixAt(prediction.probabilities).data[
     row * prediction.probabilities.shape[1]

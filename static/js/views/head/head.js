@@ -76,7 +76,7 @@ export const head = {
     card: { card: trace.model },
     ...(trace.card?.analyses.includes(ANALYSIS) ? { circuits: requestOf(state.head) } : {}),
     ...asksForAtlas(trace, choosePlace(state, trace), state),
-    ...(rolesIn(trace).length > 0 && {
+    ...((trace.asked?.messages || trace.asked?.text_pair) && {
       roles: { analyses: ['role_shares'], layers: [state.layer] },
     }),
   }),
@@ -91,12 +91,10 @@ export const head = {
       }),
     ];
   },
-  panels: (trace) =>
-    [
-      ...(rolesIn(trace).length > 0 ? [ROLES] : []),
-      ...PANELS,
-      ...(trace.card?.has_atlas ? ATLAS_PARTS : []),
-    ].map((id) => ({ id, state: { chart: id } })),
+  panels: ({ card, asked }) =>
+    [...(asked?.messages || asked?.text_pair ? [ROLES] : []), ...PANELS, ...(card?.has_atlas ? ATLAS_PARTS : [])].map(
+      (id) => ({ id, state: { chart: id } }),
+    ),
 
   /** Load what is no figure: the search of the corpus, and the measuring of a profile. */
   async loadOverview() {

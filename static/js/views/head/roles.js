@@ -27,7 +27,7 @@ export function rolesFigure(path, state) {
   const quantity = 'share of attention';
   return {
     title,
-    help: 'Each row: the mean over the tokens of a role; the shares of all roles that they read sum to 1. “template” is what the chat template adds.',
+    help: 'Each row: the mean over the tokens of a role; the shares of all roles that they read sum to 1. “template” is what the model’s template adds. Of a pair they are the first text and the second.',
     ...chart(
       {
         x: band(roles, { title: 'role that is read', ink: state.palette.key }),

@@ -11,6 +11,8 @@ import { asTyped, bytesInWords, guessInWords } from '../../words/tokens.js';
 import {
   hasTwoSides,
   isFilling,
+  isLabelling,
+  isOfText,
   isRating,
   predictingSide,
   tokensOf,
@@ -39,6 +41,8 @@ export const nextToken = {
 
   wording(trace) {
     if (isRating(trace)) return { terms: {}, help: '' };
+    if (isLabelling(trace))
+      return { terms: {}, help: 'The probabilities that the model gives its labels.' };
     if (isFilling(trace)) {
       return {
         terms: PROBABILITY,
@@ -58,7 +62,7 @@ export const nextToken = {
 
   /** An encoder has one panel per mask; the chosen token comes first. */
   panels(trace, state) {
-    if (!isFilling(trace)) return [{ id: '', state: {} }];
+    if (!isFilling(trace) || isLabelling(trace)) return [{ id: '', state: {} }];
     const chosen = queryOf(state, trace);
     const masks = trace.tokens.flatMap((token, index) =>
       isMask(token) && index !== chosen ? [index] : [],
@@ -70,11 +74,11 @@ export const nextToken = {
   },
 
   figure(trace, state) {
-    const query = queryOf(state, trace);
+    const query = isOfText(trace) ? 0 : queryOf(state, trace);
     const tokens = tokensOf(trace, predictingSide(trace));
     const words = wordsFor(trace);
     const place = placeInWords(trace, predictingSide(trace), query);
-    const title = `${words.preposition} ${place}`;
+    const title = isOfText(trace) ? 'Labels' : `${words.preposition} ${place}`;
     const guesses = guessesAt(trace, tokens, query, state.words ?? '');
     if (!guesses) return { title, notice: 'This model does not predict a next token.' };
     const sampled = sampledGuesses(guesses, query, 'next_token', state);
@@ -138,6 +142,7 @@ function adding(trace, state, { query, tokens, guesses }) {
   /** @param {(piece: string) => Patch|null} write @returns {(row: number) => Patch} */
   const choose = (write) => (row) =>
     canBeTyped(guesses[row].text) ? (write(asTyped(guesses[row].text)) ?? {}) : {};
+  if (isLabelling(trace)) return {};
   if (isFilling(trace)) {
     if (!isMask(tokens[query]))
       return { cursor: { writes: true, note: 'Click a word of the sentence to mask it.' } };
