@@ -140,9 +140,14 @@ def _write_outputs(request: TraceRequest, backend: Backend, outputs: Outputs) ->
         if request.is_observed:
             _print_arrays(read_trace(backend.answer(request, SAFETENSORS)))
             return
-        request = request.model_copy(update={"analyses": ["next_token"]})
+        card = backend.card(backend.name_of(request))
+        if card.get("predicts", "token") == "token":
+            request = request.model_copy(update={"analyses": ["next_token"]})
         trace = read_trace(backend.answer(request, SAFETENSORS))
-        _print_trace(trace, backend.card(trace.model)["kind"])
+        if "next_token" not in trace.analyses:
+            _print_output(trace)
+        else:
+            _print_trace(trace, card["kind"])
 
 
 def _write(path: Path, outputs: Outputs, parts: Iterable[bytes]) -> None:
@@ -194,6 +199,17 @@ def _print_trace(trace: Trace, kind: str) -> None:
         shown = "   ".join(f"{_quoted(text)} {_percent(float(p))}" for text, p in likeliest)
         table.add_row(str(place), Text(_quoted(token.text)), Text(shown))
     show(table)
+    _print_sizes(trace)
+
+
+def _print_output(trace: Trace) -> None:
+    """Print what a model that predicts no tokens puts out: a vector, a score, an answer."""
+    say(Text(f"{trace.model} reads {trace.text!r}"))
+    for name, analysis in trace.analyses.items():
+        for part, value in analysis.items():
+            is_array = hasattr(value, "shape")
+            shown = f"{value.shape}  {value.ravel()[:N_SHOWN]} …" if is_array else repr(value)
+            show(Text(f"{name}.{part}  {shown}"))
     _print_sizes(trace)
 
 

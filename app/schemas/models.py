@@ -177,7 +177,9 @@ class HeadProfilesAnswer(Answer):
     text: list[str] = Field(description="The files.")
     sentences: int = Field(description="The number of sentences that were read.")
     tokens: int
-    bits_per_byte: float = Field(description="With all heads, of what `cost` is measured on.")
+    bits_per_byte: float | None = Field(
+        None, description="With all heads, of what `cost` is measured on; null: it predicts no text."
+    )
     controlled: dict[str, int] = Field(
         description="The number of made sentences behind `subject` and `antecedent`."
     )

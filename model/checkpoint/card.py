@@ -94,7 +94,7 @@ EXPERT_TOKENS = {
 HEAD_SUMMARY = {
     "text": [str],
     "sentences": int,
-    "bits_per_byte": float,
+    "bits_per_byte?": float,
     "attentions": {str: [{"labels": {str: float}, "cost?": float}]},
 }
 # Spaces are made visible; a bar would end the cell of a Markdown table.

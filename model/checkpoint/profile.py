@@ -47,7 +47,7 @@ SHAPE = {
     "text": [str],
     "sentences": int,
     "tokens": int,
-    "bits_per_byte": float,
+    "bits_per_byte?": float,
     "controlled": {str: int},
     "attentions": {str: [_HEAD]},
     "examples": [{"text": str, "target": str}],

@@ -101,7 +101,7 @@ def summary_of(profile: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "text": profile["text"],
         "sentences": profile["sentences"],
-        "bits_per_byte": profile["bits_per_byte"],
+        **{name: profile[name] for name in ("bits_per_byte",) if name in profile},
         "attentions": {
             path: [
                 {"labels": of_head, **({"cost": head["cost"]} if "cost" in head else {})}

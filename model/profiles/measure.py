@@ -74,7 +74,8 @@ def profile_heads(
         Plain data as `headlight.model.checkpoint.profile.SHAPE`, not rounded and without ``text``.
         ``cost`` is the rise in bits a byte when the head writes nothing: of the text that a decoder
         predicts; of the target, for an encoder–decoder; of one hidden word in each sentence, for an
-        encoder. ``bits_per_byte`` is the same measure with all heads. ``entropy`` is in bits,
+        encoder. ``bits_per_byte`` is the same measure with all heads. A model that predicts no tokens
+        has neither. ``entropy`` is in bits,
         ``distance`` the mean number of tokens between query and key.
 
     Raises:
@@ -161,10 +162,14 @@ def finished_profile(
         controlled = {name: _evenly(made, N_CONTROLLED) for name, made in controlled.items()}
     for name, made in controlled.items():
         _add_controlled(checkpoint, spec, sums, name, made)
-    ablated = {} if is_sample else facts
-    bits, costs = ablation_costs(checkpoint, sentences.sample, ablated, question_end, on_pass)
+    bits: dict[str, float] = {}
+    costs: dict[str, list[float]] = {}
+    if checkpoint.description.predicts == "token":
+        ablated = {} if is_sample else facts
+        whole, costs = ablation_costs(checkpoint, sentences.sample, ablated, question_end, on_pass)
+        bits = {"bits_per_byte": whole}
     return _profile(checkpoint, sentences, sums, costs) | {
-        "bits_per_byte": bits,
+        **bits,
         "controlled": {name: len(made) for name, made in controlled.items()},
     }
 
