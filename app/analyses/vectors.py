@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from headlight.analyses.analysis import Analysis, AnalysisOptions, Choices, Result
-from headlight.analyses.differences import edited_passes
+from headlight.analyses.differences import Patching, edited_passes
 from headlight.forms import ArraysAnswer, TensorAnswer, option
 from headlight.model.trace import NamedArray, Trace
 
@@ -123,6 +123,35 @@ class Similarity(_OfVector):
             arrays |= sentence_vectors.similarity_without(passes, others, pooling)
         tokens = [token.text for token in other.tokens]
         return Result(arrays, {"similarity": float(pairs.sum()), "other_tokens": tokens})
+
+
+class PatchedVectorAnswer(ArraysAnswer):
+    """The share of the way from this text's vector to the other's, by activation: as `patching`."""
+
+    other_tokens: list[str] = Field(description="The tokens of the other text.")
+
+
+class PatchedVector(_OfVector):
+    """The share of each activation in the change of the vector that another text makes."""
+
+    id = "patched_vector"
+    needs = (HIDDEN, "*.residual.before")
+    also = Patching.also
+    answer = PatchedVectorAnswer
+    reads = (Patching.Options,)
+    has_passes = True
+
+    def compute(self, trace: Trace, model: Served, ask: Choices) -> Result:
+        from headlight.model.analysis.patching import patching
+        from headlight.model.analysis.sentence_vectors import VectorChange, vector_of
+
+        other, pooling = ask[Patching.Options], self.pooling(trace, model)
+        passes = edited_passes(trace, model, ask)
+        source = passes.of_other_text(other.text, None, list(trace))
+        vectors = (vector_of(each[HIDDEN], pooling) for each in (trace, source))
+        change = VectorChange(*vectors, pooling, len(trace.tokens) - 1)
+        arrays = patching(passes, source, change, other.parts)
+        return Result(arrays, {"other_tokens": [token.text for token in source.tokens]})
 
 
 class SpanAnswer(ArraysAnswer):

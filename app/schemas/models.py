@@ -178,7 +178,8 @@ class HeadProfilesAnswer(Answer):
     sentences: int = Field(description="The number of sentences that were read.")
     tokens: int
     bits_per_byte: float | None = Field(
-        None, description="With all heads, of what `cost` is measured on; null: it predicts no text."
+        None,
+        description="With all heads, of what `cost` is measured on; null: it predicts no text.",
     )
     controlled: dict[str, int] = Field(
         description="The number of made sentences behind `subject` and `antecedent`."

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -42,6 +42,8 @@ class LogitDifference:
     position: int
     token: int
     against: int
+
+    name: ClassVar[str] = "logit difference"
 
     def in_trace(self, trace: Trace) -> float:
         """Return the difference in a pass whose trace has the site ``logits``."""

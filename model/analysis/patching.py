@@ -16,6 +16,7 @@ import numpy as np
 from headlight.model.analysis.edited_passes import EditedPasses
 from headlight.model.analysis.layers import ATTENTIONS, layers_of, tokens_of
 from headlight.model.analysis.logit_attribution import FEED_FORWARDS, LogitDifference
+from headlight.model.analysis.sentence_vectors import VectorChange
 from headlight.model.interventions.site_edit import SiteEdit
 from headlight.model.trace import NamedArray, Trace
 
@@ -37,7 +38,7 @@ class _Cell:
 def patching(
     passes: EditedPasses,
     source: Trace,
-    difference: LogitDifference,
+    difference: LogitDifference | VectorChange,
     parts: Sequence[Part] = ("residual", "heads"),
 ) -> dict[str, NamedArray]:
     """Put activations of another text into the pass of a text, one at a time.
@@ -46,7 +47,7 @@ def patching(
         passes: over the text of a trace with the logits, the streams before layers, and the
             sites of the parts.
         source: the trace of the other text, of as many tokens, with the same sites.
-        difference: the prediction to measure.
+        difference: the prediction to measure, or the change of the texts' vector.
         parts: ``residual``: the stream before a layer at a position; ``attention`` and
             ``feed_forward``: what a layer's part writes there; ``heads``: a head's context, at all
             positions.
@@ -77,16 +78,19 @@ def patching(
     whole = differences[1] - differences[0]
     if abs(whole) < LEAST_DIFFERENCE:
         raise ValueError(
-            f"both texts give the same logit difference, {differences[0]:.3f}, so there is nothing "
-            "to share out; compare other tokens, or change the other text"
+            f"both texts give the same {difference.name}, {differences[0]:.3f}, so there is "
+            "nothing to share out; compare other tokens, or change the other text"
         )
     maps, cells = _cells(trace, source, difference, parts)
     if not maps:
         raise ValueError(f"the model has none of the parts {', '.join(parts)}")
     if cells:
-        patched_differences = passes.predict(
-            [[cell.edit] for cell in cells], difference
-        ).differences
+        rows = [[cell.edit] for cell in cells]
+        patched_differences = (
+            difference.in_passes(passes, rows)
+            if isinstance(difference, VectorChange)
+            else passes.predict(rows, difference).differences
+        )
         for cell, patched in zip(cells, patched_differences, strict=True):
             maps[cell.map][cell.row, cell.column] = (patched - differences[0]) / whole
     arrays = {"differences": NamedArray(("text",), np.array(differences, np.float32))}
@@ -97,7 +101,7 @@ def patching(
 
 
 def _cells(
-    trace: Trace, source: Trace, difference: LogitDifference, parts: Sequence[Part]
+    trace: Trace, source: Trace, difference: LogitDifference | VectorChange, parts: Sequence[Part]
 ) -> tuple[dict[str, np.ndarray], list[_Cell]]:
     """Return the maps, filled with 0, and the cells in them whose activations differ."""
     maps: dict[str, np.ndarray] = {}

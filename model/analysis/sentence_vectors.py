@@ -8,16 +8,18 @@ vectors is a sum over pairs of tokens, one of each text, exactly.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float
 from torch import Tensor
 
-from headlight.model.analysis.edited_passes import EditedPasses
+from headlight.model.analysis.edited_passes import EditedPasses, Row
 from headlight.model.analysis.layers import float_array
 from headlight.model.analysis.reasons import Part, parts_of
 from headlight.model.description import Pooling
-from headlight.model.trace import NamedArray
+from headlight.model.trace import NamedArray, Trace
 
 HIDDEN = "last_hidden_state"
 _LEAST = 1e-12
@@ -118,6 +120,41 @@ def moved_vectors(passes: EditedPasses, pooling: Pooling) -> dict[str, NamedArra
     parts, moved = measure_without(passes, HIDDEN, take)
     arrays = by_part(parts, moved[:, 0])
     return arrays | {f"hidden_{name}": each for name, each in by_part(parts, moved[:, 1]).items()}
+
+
+@dataclass(frozen=True)
+class VectorChange:
+    """The share of the way from the vector of one text to that of another.
+
+    Args:
+        own: the vector of the text.
+        other: that of the other one.
+        pooling: makes a vector.
+        position: the last one that it depends on.
+    """
+
+    own: Vector
+    other: Vector
+    pooling: Pooling
+    position: int
+    name: ClassVar[str] = "vector"
+
+    def of(self, hidden: Hidden) -> float:
+        """Return it of the last hidden states of a pass."""
+        way = self.other - self.own
+        return float((vector_of(hidden, self.pooling) - self.own) @ way / max(way @ way, _LEAST))
+
+    def in_trace(self, trace: Trace) -> float:
+        """Return it of a trace."""
+        return self.of(trace[HIDDEN])
+
+    def in_passes(self, passes: EditedPasses, rows: Sequence[Row]) -> Float[np.ndarray, " row"]:
+        """Return it of passes with edits."""
+
+        def each(captured: Mapping[str, Tensor]) -> Float[np.ndarray, " row"]:
+            return np.array([self.of(row) for row in captured[HIDDEN].float().cpu().numpy()])
+
+        return passes.read(rows, [HIDDEN], each)
 
 
 def similarity_without(

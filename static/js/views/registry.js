@@ -157,6 +157,15 @@ const ENTRIES = [
     fields: { word_show: choice(['parts', 'thread', 'saliency']), word_step: count() },
   },
   {
+    id: 'similar',
+    load: async () => (await import('./similar/similar.js')).similar,
+    title: 'Similarity',
+    of: 'logits',
+    isOffered: ({ pooling }) => Boolean(pooling),
+    needs: ['analyses.similarity.pairs'],
+    fields: { similar_text: text() },
+  },
+  {
     id: 'circuit',
     load: async () => (await import('./circuit/circuit.js')).circuit,
     title: 'Circuit',

@@ -99,7 +99,7 @@ def read(served, *texts, capture=("*",)):
 
 def analyse(name, served, traced, **options):
     """Return an analysis of a trace."""
-    kind = ANALYSES[name].Options
+    kind = ANALYSES[name].Options or ANALYSES[name].options[0]
     given = {kind: kind(**options)} if options else {}
     return ANALYSES[name].compute(traced, served, Choices(given))
 
@@ -169,6 +169,10 @@ def test_a_vector_is_pooled_as_its_folder_says_and_a_similarity_is_a_sum(tmp_pat
     moved = analyse("moved_vectors", served, traced).arrays["heads"].data[1, 2]
     away = float((pooled(without[0]) - pooled(hidden)).norm())
     assert moved == pytest.approx(away, abs=1e-5)
+    patched = analyse("patched_vector", served, traced, text="the dog lay .").arrays
+    assert patched["encoder.residual"].data.shape == (2, 6)
+    if mode == "mean":  # all of the first stream together is the other text
+        assert patched["encoder.residual"].data[0].sum() != pytest.approx(0, abs=1e-3)
 
 
 def save(folder, mode, **lies):

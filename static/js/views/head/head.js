@@ -92,9 +92,11 @@ export const head = {
     ];
   },
   panels: ({ card, asked }) =>
-    [...(asked?.messages || asked?.text_pair ? [ROLES] : []), ...PANELS, ...(card?.has_atlas ? ATLAS_PARTS : [])].map(
-      (id) => ({ id, state: { chart: id } }),
-    ),
+    [
+      ...(asked?.messages || asked?.text_pair ? [ROLES] : []),
+      ...PANELS,
+      ...(card?.has_atlas ? ATLAS_PARTS : []),
+    ].map((id) => ({ id, state: { chart: id } })),
 
   /** Load what is no figure: the search of the corpus, and the measuring of a profile. */
   async loadOverview() {
