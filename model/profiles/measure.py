@@ -75,7 +75,8 @@ def profile_heads(
         ``cost`` is the rise in bits a byte when the head writes nothing: of the text that a decoder
         predicts; of the target, for an encoder–decoder; of one hidden word in each sentence, for an
         encoder. ``bits_per_byte`` is the same measure with all heads. A model that predicts no
-        tokens has neither. ``entropy`` is in bits, ``distance`` the mean number of tokens between query and key.
+        tokens has neither. ``entropy`` is in bits, ``distance`` the mean number of tokens between
+        query and key.
 
     Raises:
         CorpusError: the text has no sentence of 8 to 48 tokens, or none with a word to hide.

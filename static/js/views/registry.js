@@ -162,7 +162,6 @@ const ENTRIES = [
     title: 'Similarity',
     of: 'logits',
     isOffered: ({ pooling }) => Boolean(pooling),
-    needs: ['analyses.similarity.pairs'],
     fields: { similar_text: text() },
   },
   {
