@@ -1,4 +1,4 @@
-"""Where attention goes, by the roles of messages, or by the two texts of a pair."""
+"""The analysis of roles: where attention goes, by message or by the two texts of a pair."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@
     next_token                the most likely next tokens after each token
     logit_lens                the next token read from the residual stream of each layer
     residual_stream           norms of the stream and of what is written to it
+    answers                   the answer that a model marks in a text, and what moves a score
     attention_by_distance     the mean weight of each head by distance
     head_labels               scores of each head's behaviour on a text
     rollout                   how much of each token comes from each input token
@@ -20,6 +21,7 @@
     edited_passes             passes over the text with one edit each
     reasons                   the parts that decide a prediction, each taken away
     patching                  the share of two texts' difference that each activation carries
+    sentence_vectors          the vector of a text, the similarity of two, and what moves them
     head_circuits             the tokens that a head looks for, and those that it writes
     quantization_sensitivity  what each part loses by fewer bits
 

@@ -25,6 +25,8 @@ is loaded and never before.
     residual_stream      the sites of the stream, the norms and the feed-forward network
     writes               what each part adds to the stream, behind a norm or times a factor
     routers              the choices of a mixture of experts
+    outputs              the output: tokens, labels, a score, an answer, or hidden states
+    segments             the types of the tokens of a pair
     sites                the sites, and the modules and calls behind them
     attention_facts      the scale, cap, window, bias and sink of each softmax
     matrices             W_Q, W_K, W_V and W_O by head, and the tables
@@ -35,6 +37,7 @@ is loaded and never before.
     passes               read texts, and capture or edit what passes the sites
     deferred             tensors (query, key) that are computed one block at a time
     logit_lens           the logit lens, by stepping over the layers
+    pooling              the pooling that makes the vector of a text
     decoding             the settings of decoding that a folder names
     generation           continue texts with the model's own cache
     checks               the self-check, which decides what a model offers

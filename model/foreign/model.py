@@ -50,7 +50,7 @@ from headlight.model.foreign.loading import (
     without_collection,
 )
 from headlight.model.foreign.naming import name_sites
-from headlight.model.foreign.outputs import OF_TEXT, inputs_for, labels_of, predicts_of, task_in
+from headlight.model.foreign.outputs import inputs_for, labels_of, predicts_of, task_in
 from headlight.model.foreign.passes import Facts, ForeignPasses
 from headlight.model.foreign.points import new_pass
 from headlight.model.foreign.pooling import read_pooling
@@ -407,8 +407,6 @@ def serve_module(
     _register()
     task = task_in(task, module.config)
     labels = labels_of(module.config, task, name)
-    if task in OF_TEXT and module.config.get_text_config().pad_token_id is None:
-        module.config.get_text_config().pad_token_id = -1  # no token is one of padding
     module.requires_grad_(requires_grad=False)
     make_stateless(module)
     avoided = special_ids(module.config)
@@ -427,7 +425,6 @@ def serve_module(
     install_routers(named)
     config = _facts(named, text, positional_of(named, recorded))
     passes = ForeignPasses(module, task, named, config, avoided)
-    has_pairs = task not in ("causal", "seq2seq") and getattr(tokenizer, "segments", None)
     try:
         if checked is not None and restore(passes, checked):
             result = checked
@@ -444,12 +441,13 @@ def serve_module(
     named.attention_points = [(None, points) for _, points in named.attention_points]
     lacking = _lacking(task, tokenizer, config, decoding)
     pool, why = pooling or (Pooling() if task == "vector" else None, "")
-    lacking |= {"vector": why} if why else {}
-    has_no_mask = tokenizer is not None and tokenizer.mask_id is None
-    chat = {"chat"} if task == "causal" and getattr(tokenizer, "chat", None) else set()
-    pairs = {"pairs"} if has_pairs else set()
-    if has_pairs and TYPES in inspect.signature(module.forward).parameters:
-        passes.segments = has_pairs
+    if why:
+        lacking["vector"] = why
+    offered = _read_pairs(passes, tokenizer)
+    if task == "causal" and getattr(tokenizer, "chat", None):
+        offered.add("chat")
+    if tokenizer is not None and tokenizer.mask_id is None:
+        result.features.discard("fill")
     description = Description(
         id=name,
         config=config,
@@ -460,9 +458,7 @@ def serve_module(
         attentions=named.facts,
         rotation=result.rotation,
         architecture=type(module).__name__,
-        features=frozenset(
-            (result.features | chat | pairs) - lacking.keys() - ({"fill"} if has_no_mask else set())
-        ),
+        features=frozenset((result.features | offered) - lacking.keys()),
         omitted=result.omitted | lacking,
         checks=result.measured,
         matrices=tuple(passes.matrices),
@@ -472,6 +468,16 @@ def serve_module(
         pooling=pool,
     )
     return ForeignModel(passes, description, tokenizer, result, decoding)
+
+
+def _read_pairs(passes: ForeignPasses, tokenizer: Any) -> set[str]:
+    """Let a model that reads pairs embed the types of their tokens; return the feature."""
+    segments = getattr(tokenizer, "segments", None)
+    if segments is None or passes.task in ("causal", "seq2seq"):
+        return set()
+    if TYPES in inspect.signature(passes.module.forward).parameters:
+        passes.segments = segments
+    return {"pairs"}
 
 
 def _lacking(

@@ -25,7 +25,13 @@ _SITES = {
 
 
 def task_in(task: str, config: Any) -> str:
-    """Return the task of a model, which its config may narrow from one label to a score."""
+    """Return the task of a model, which its config may narrow from one label to a score.
+
+    Without a token of padding, the library would read only one text at a time for a label.
+    """
+    text = config.get_text_config()
+    if task in OF_TEXT and text.pad_token_id is None:
+        text.pad_token_id = -1
     if task == "label" and config.num_labels == 1:
         return "score"
     if task == "label" and config.problem_type == "multi_label_classification":

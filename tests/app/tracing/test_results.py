@@ -16,7 +16,9 @@ from headlight.problems import Problem
 from headlight.schemas.traces import TraceAnswer, TraceRequest
 from headlight.tracing.results import analyse, n_predictions, sites_of
 
-EVERY = tuple(name for name in ANALYSES if name != "role_shares")  # of messages
+OF_OTHERS = {"role_shares", "vector", "similarity", "moved_vectors", "patched_vector"}
+OF_OTHERS |= {"answer", "moved_scores"}  # of messages and pairs, or without words
+EVERY = tuple(name for name in ANALYSES if name not in OF_OTHERS)
 WITHOUT = {
     "tiny": {"reward", "alignment"},
     "turning": {"routing", "reward", "alignment"},

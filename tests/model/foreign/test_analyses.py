@@ -26,6 +26,8 @@ TOLERANCE = 3e-5
 
 TESTED_ELSEWHERE = {"score_attribution", "attention_thread", "reasons"}
 TESTED_ELSEWHERE |= {"head_circuits", "quantization_sensitivity", "role_shares"}
+TESTED_ELSEWHERE |= {"vector", "similarity", "moved_vectors", "patched_vector"}
+TESTED_ELSEWHERE |= {"answer", "moved_scores"}
 """They have files of their own, which compare them with passes."""
 
 WRONG = {
