@@ -463,7 +463,7 @@ export interface HeadProfilesAnswer {
   text: string[];
   sentences: number;
   tokens: number;
-  bits_per_byte: number;
+  bits_per_byte?: number | null;
   controlled: Record<string, number>;
   attentions: Record<string, HeadProfileAnswer[]>;
   examples: SentenceAnswer[];
