@@ -76,14 +76,14 @@ JS_FOLDERS = ["words", "trace", "rules", "state", "api", "plot", "ui", "views"]
 
 # Lines of code a folder may have. A commit that raises a number says in its body why.
 MOST_LINES = {
-    "app": 25_060,
+    "app": 24_750,
     "lab": 14_300,
-    "model": 37_060,
-    "model/analysis": 4_340,
+    "model": 36_960,
+    "model/analysis": 4_440,
     "model/attention": 1_800,
     "model/foreign": 9_020,
-    "static/js": 49_560,
-    "static/js/views": 20_640,
+    "static/js": 49_650,
+    "static/js/views": 20_850,
 }
 MOST_OWN_LINES = 60
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)

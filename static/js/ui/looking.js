@@ -14,6 +14,7 @@ import { writeFinding } from '../rules/finding.js';
 import { headToOpen } from '../rules/head_insight.js';
 import { explainLabel } from '../rules/sentences/label.js';
 import { explainRow } from '../rules/sentences/row.js';
+import { rolesIn } from '../plot/roles.js';
 import { movedAsks } from '../rules/moved.js';
 import { isPredicting, predictionAsks } from '../rules/prediction.js';
 import { choosing, isQueryLookedAt, queryOf } from '../state/state.js';
@@ -73,7 +74,12 @@ export function pageAsks(trace, { state: looked, position }, answers = {}) {
   const state = { ...looked, answers };
   const place = choosePlace(state, trace);
   const row = place ? rowShown(trace, place, state) : -1;
-  return { ...predictionAsks(trace, state, { position, row }), ...movedAsks(trace) };
+  const isOfRole = rolesIn(trace).includes(state.map);
+  return {
+    ...predictionAsks(trace, state, { position, row }),
+    ...movedAsks(trace),
+    ...(isOfRole && { map_roles: { capture: [], analyses: ['role_shares'] } }),
+  };
 }
 
 /**

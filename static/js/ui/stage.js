@@ -384,7 +384,7 @@ const OF_NO_PART = ['loop', 'model'];
 const OF_NO_STRIP = ['embedding', 'stream'];
 
 /** The answers that are about the page, not about the open view. */
-const OF_PAGE = new Set(['next_why', 'next_edited', 'moved']);
+const OF_PAGE = new Set(['next_why', 'next_edited', 'map_roles', 'moved']);
 
 /** @typedef {{id: string, title: string, of: Kind, titleFor?: (card: Card) => string, isListed?: (trace: Trace) => boolean, isMore?: boolean}} Listed a view, before it is opened */
 

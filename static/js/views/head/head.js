@@ -76,7 +76,7 @@ export const head = {
     card: { card: trace.model },
     ...(trace.card?.analyses.includes(ANALYSIS) ? { circuits: requestOf(state.head) } : {}),
     ...asksForAtlas(trace, choosePlace(state, trace), state),
-    ...((trace.asked?.messages || trace.asked?.text_pair) && {
+    ...(rolesIn(trace).length > 0 && {
       roles: { analyses: ['role_shares'], layers: [state.layer] },
     }),
   }),
@@ -91,11 +91,11 @@ export const head = {
       }),
     ];
   },
-  panels: ({ card, asked }) =>
+  panels: (trace) =>
     [
-      ...(asked?.messages || asked?.text_pair ? [ROLES] : []),
+      ...(rolesIn(trace).length > 0 ? [ROLES] : []),
       ...PANELS,
-      ...(card?.has_atlas ? ATLAS_PARTS : []),
+      ...(trace.card?.has_atlas ? ATLAS_PARTS : []),
     ].map((id) => ({ id, state: { chart: id } })),
 
   /** Load what is no figure: the search of the corpus, and the measuring of a profile. */
@@ -223,7 +223,7 @@ function factsOf(trace, place, { layer, head: number }, { cost, entropy, distanc
   return [
     ...(cost === null || cost === undefined
       ? []
-      : [['Switched off over many sentences', costInWords(profiles.bits_per_byte, cost)]]),
+      : [['Switched off over many sentences', costInWords(Number(profiles.bits_per_byte), cost)]]),
     ['Entropy', `${decimal(entropy, 2)} bits`],
     ['Distance', `${distance.toFixed(1)} tokens`],
     ...(fed.length > 0 ? [['Fed by', fed.join('; ')]] : []),
