@@ -443,11 +443,6 @@ def serve_module(
     pool, why = pooling or (Pooling() if task == "vector" else None, "")
     if why:
         lacking["vector"] = why
-    offered = _read_pairs(passes, tokenizer)
-    if task == "causal" and getattr(tokenizer, "chat", None):
-        offered.add("chat")
-    if tokenizer is not None and tokenizer.mask_id is None:
-        result.features.discard("fill")
     description = Description(
         id=name,
         config=config,
@@ -458,7 +453,7 @@ def serve_module(
         attentions=named.facts,
         rotation=result.rotation,
         architecture=type(module).__name__,
-        features=frozenset((result.features | offered) - lacking.keys()),
+        features=_features(passes, tokenizer, result) - lacking.keys(),
         omitted=result.omitted | lacking,
         checks=result.measured,
         matrices=tuple(passes.matrices),
@@ -470,14 +465,19 @@ def serve_module(
     return ForeignModel(passes, description, tokenizer, result, decoding)
 
 
-def _read_pairs(passes: ForeignPasses, tokenizer: Any) -> set[str]:
-    """Let a model that reads pairs embed the types of their tokens; return the feature."""
+def _features(passes: ForeignPasses, tokenizer: Any, result: Checked) -> frozenset[str]:
+    """Return what a model can do; let one that reads pairs embed the types of their tokens."""
+    features = set(result.features)
+    if tokenizer is not None and tokenizer.mask_id is None:
+        features.discard("fill")
+    if passes.task == "causal" and getattr(tokenizer, "chat", None):
+        features.add("chat")
     segments = getattr(tokenizer, "segments", None)
-    if segments is None or passes.task in ("causal", "seq2seq"):
-        return set()
-    if TYPES in inspect.signature(passes.module.forward).parameters:
-        passes.segments = segments
-    return {"pairs"}
+    if segments is not None and passes.task not in ("causal", "seq2seq"):
+        features.add("pairs")
+        if TYPES in inspect.signature(passes.module.forward).parameters:
+            passes.segments = segments
+    return frozenset(features)
 
 
 def _lacking(

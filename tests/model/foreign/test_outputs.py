@@ -99,8 +99,7 @@ def read(served, *texts, capture=("*",)):
 
 def analyse(name, served, traced, **options):
     """Return an analysis of a trace."""
-    kind = ANALYSES[name].Options or ANALYSES[name].options[0]
-    given = {kind: kind(**options)} if options else {}
+    given = {kind: kind(**options) for kind in ANALYSES[name].options if options}
     return ANALYSES[name].compute(traced, served, Choices(given))
 
 
