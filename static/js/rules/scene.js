@@ -5,7 +5,13 @@
  */
 
 import { guessInWords, inQuotes } from '../words/tokens.js';
-import { findPlaces, isFilling, isLabelling, looksUpWritten } from '../trace/attention.js';
+import {
+  findPlaces,
+  hasTwoSides,
+  isFilling,
+  isLabelling,
+  looksUpWritten,
+} from '../trace/attention.js';
 import { nameToken, nameWord, readSide } from '../trace/word_names.js';
 import { isHeld } from '../trace/layered.js';
 import { highestIn, matrixAt, rowOf } from '../trace/trace.js';

@@ -116,6 +116,12 @@ export class Scene {
     this.hero.showArcs(arcs, isOff);
   }
 
+  /** Return the head that the finding is about. @returns {Partial<Subject>} */
+  subject() {
+    const { layer = null, where, head = null } = this.#shown?.subject ?? {};
+    return layer === null || head === null ? {} : { layer, head, ...(where && { where }) };
+  }
+
   /**
    * Show what moves the vector of the sentence, or only the finding where nothing does.
    * @param {Trace} trace
