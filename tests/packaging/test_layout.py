@@ -78,10 +78,10 @@ JS_FOLDERS = ["words", "trace", "rules", "state", "api", "plot", "ui", "views"]
 MOST_LINES = {
     "app": 24_750,
     "lab": 14_300,
-    "model": 36_960,
-    "model/analysis": 4_440,
+    "model": 36_990,
+    "model/analysis": 4_470,
     "model/attention": 1_800,
-    "model/foreign": 9_020,
+    "model/foreign": 9_030,
     "static/js": 49_650,
     "static/js/views": 20_850,
 }

@@ -15,7 +15,7 @@ import {
 import { chance } from '../words/numbers.js';
 import { guessInWords } from '../words/tokens.js';
 import { sceneOfVector } from '../rules/moved.js';
-import { cutEdges, isPredicting, partOff } from '../rules/prediction.js';
+import { corpusInWords, cutEdges, isPredicting, partOff } from '../rules/prediction.js';
 import { arcsOf, sceneOf } from '../rules/scene.js';
 import { arcsOfThread, stepInWords, threadIn, walked } from '../rules/thread.js';
 import { choosing, queryOf } from '../state/state.js';
