@@ -68,5 +68,5 @@ def moved_scores(passes: EditedPasses) -> dict[str, NamedArray]:
     parts, after = measure_without(passes, site, take)
     return {
         "before": float_array(np.array([before]), "one"),
-        **by_part(parts, before - after[:, 0]),
+        **by_part(parts, (before - after[:, 0]).tolist()),
     }

@@ -118,8 +118,10 @@ def moved_vectors(passes: EditedPasses, pooling: Pooling) -> dict[str, NamedArra
         return np.array([away / scale, np.linalg.norm(output - hidden) / whole])
 
     parts, moved = measure_without(passes, HIDDEN, take)
-    arrays = by_part(parts, moved[:, 0])
-    return arrays | {f"hidden_{name}": each for name, each in by_part(parts, moved[:, 1]).items()}
+    arrays = by_part(parts, moved[:, 0].tolist())
+    return arrays | {
+        f"hidden_{name}": each for name, each in by_part(parts, moved[:, 1].tolist()).items()
+    }
 
 
 @dataclass(frozen=True)
