@@ -1,15 +1,14 @@
-"""`headlight atlas`, options and work: build an atlas of a model over a corpus, and search it."""
+"""`headlight atlas`, options and work: build an atlas of a model over a corpus."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from headlight.commands.options import Device, ModelsDir
-from headlight.commands.output import note, print_json, say, show
+from headlight.commands.output import note, say
 from headlight.commands.parsing import (
     Commands,
     UsageError,
@@ -21,11 +20,10 @@ from headlight.commands.parsing import (
 
 if TYPE_CHECKING:
     from headlight.model.atlas.build import Progress
-    from headlight.model.atlas.search import Findings, Question
 
 app = Commands(
     name="atlas",
-    help="Read a whole corpus with a model, and search what its heads attend to.",
+    help="Read a whole corpus with a model; its page and its API search what its heads attend to.",
 )
 
 
@@ -100,7 +98,7 @@ def build(
     say(
         f"{out}: {facts['tokens']:,} tokens of {facts['sentences']:,} sentences, "
         f"{facts['edges']:,} weights of at least {facts['threshold']:g}; "
-        f"`headlight atlas search {out} --from him --to king` searches it"
+        "`HEADLIGHT_ATLAS_DIR` names the folder that holds it, and *This head* searches it"
     )
 
 
@@ -122,126 +120,3 @@ def _tell(progress: Progress) -> None:
         f"{share:.1%} read · {progress.n_tokens:,} tokens · "
         f"{progress.tokens_per_second:,.0f} tokens/s · {hours}:{minutes:02}:{seconds:02} left"
     )
-
-
-@app.command()
-def search(
-    folder: Annotated[Path, typer.Argument(help="The folder of an atlas.", metavar="ATLAS")],
-    from_word: Annotated[
-        str | None, option("The word that attends, the query.", "WORD", name="--from")
-    ] = None,
-    to_word: Annotated[
-        str | None, option("The word that is attended to, the key.", "WORD", name="--to")
-    ] = None,
-    from_tag: Annotated[
-        str | None, option("The query's part of speech, such as PRON or pronoun.", "TAG")
-    ] = None,
-    to_tag: Annotated[str | None, option("The key's part of speech.", "TAG")] = None,
-    head: Annotated[str | None, option("Only this head, as LAYER.HEAD: 3.3.", "LAYER.HEAD")] = None,
-    distance: Annotated[
-        str | None,
-        option("From how many to how many tokens the key is before the query: 4:20.", "N:N"),
-    ] = None,
-    same_word: Annotated[
-        bool, option("Only from a word to the same word elsewhere.", name="--same-word")
-    ] = False,
-    sentences: Annotated[int, option("The number of sentences.", "N", min=0, max=100)] = 10,
-    as_json: Annotated[bool, option("Print JSON.", name="--json")] = False,
-) -> None:
-    """Rank the heads that attend from some words to others, with sentences.
-
-    The lift says how many times more often such pairs are among the weights of a head than among
-    all that its queries see, with an interval at 95 %; there is none below 20 weights.
-    """
-    from headlight.model.atlas.layout import AtlasError, read_atlas
-    from headlight.model.atlas.search import search as search_atlas
-
-    try:
-        layer, number = _head(head)
-        question = _question(
-            from_word=from_word,
-            to_word=to_word,
-            from_tag=from_tag,
-            to_tag=to_tag,
-            layer=layer,
-            head=number,
-            distance=_distance(distance),
-            same_word=same_word,
-            n_sentences=sentences,
-        )
-        findings = search_atlas(read_atlas(folder), question)
-    except AtlasError as error:
-        raise UsageError(str(error)) from error
-    if as_json:
-        print_json(asdict(findings))
-    else:
-        _print(findings)
-
-
-def _question(**asked: Any) -> Question:
-    from headlight.model.atlas.search import Question
-    from headlight.model.atlas.tags import tag_of
-
-    for side in ("from_tag", "to_tag"):
-        if asked[side] is not None:
-            try:
-                asked[side] = tag_of(asked[side])
-            except ValueError as error:
-                raise UsageError(str(error)) from error
-    return Question(**asked)
-
-
-def _head(head: str | None) -> tuple[int | None, int | None]:
-    if head is None:
-        return None, None
-    layer, _, number = head.partition(".")
-    if not (layer.isdecimal() and number.isdecimal()):
-        raise UsageError(f"--head: {head!r} is not LAYER.HEAD, as in 3.3")
-    return int(layer), int(number)
-
-
-def _distance(distance: str | None) -> tuple[int, int] | None:
-    if distance is None:
-        return None
-    try:
-        nearest, farthest = map(int, distance.split(":"))
-    except ValueError as error:
-        raise UsageError(f"--distance: {distance!r} is not two numbers, as in 4:20") from error
-    if nearest > farthest:
-        raise UsageError(f"--distance: {nearest} is more than {farthest}; write the smaller first")
-    return nearest, farthest
-
-
-def _print(findings: Findings) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    if not findings.heads:
-        say("no head has such a weight")
-        return
-    table = Table("attention", "head", "weights", "of", "share", "lift", "95 %")
-    for row in findings.heads[:20]:
-        has_lift = row.lift is not None
-        table.add_row(
-            row.attention,
-            str(row.head),
-            f"{row.count:,}",
-            f"{row.of:,}",
-            f"{row.share:.1%}",
-            f"{row.lift:.2f}" if has_lift else "–",
-            f"{row.lift_low:.2f} to {row.lift_high:.2f}" if has_lift else "–",
-        )
-    show(table)
-    if findings.sentences:
-        table = Table("head", "weight", "query", "key", "sentence", "in")
-        for place in findings.sentences:
-            layer = place.attention.split(".")[2]
-            table.add_row(
-                f"{layer}.{place.head}",
-                f"{place.weight:.2f}",
-                Text(place.query_word),
-                Text(place.key_word),
-                Text(place.text + (f" — {place.target}" if place.target else "")),
-                f"{place.file}:{place.offset}",
-            )
-        show(table)
