@@ -19,7 +19,6 @@ import typer
 
 from headlight.commands.output import check, note, progress, say, writing
 from headlight.commands.parsing import Commands, UsageError, option
-from headlight.lab.commands import synthesis
 
 if TYPE_CHECKING:
     from headlight.lab.data.deduplication import Deduplicator
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from headlight.lab.data.report import Cleaning
 
 app = Commands(name="data", help="Clean a corpus before training, and report on what is in it.")
-app.add_typer(synthesis.app)
 
 KEPT, DROPPED, REPORT = "kept.jsonl", "dropped.jsonl", "report.json"
 

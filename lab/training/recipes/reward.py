@@ -10,11 +10,13 @@ and Terry 1952; Ouyang et al. 2022, section 3.5, https://arxiv.org/abs/2203.0215
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
-from headlight.lab.training.batches import Batch
-from headlight.lab.training.config import LoopConfig, Recipe
-from headlight.lab.training.examples import ExampleBatches, ExamplesConfig
+import torch
+
+from headlight.lab.training.batches import Batch, Material, generator_of, is_held_out
+from headlight.lab.training.config import LoopConfig, Recipe, require
 from headlight.lab.training.preference import (
     Comparison,
     ComparisonBatch,
@@ -22,17 +24,77 @@ from headlight.lab.training.preference import (
     read_comparisons,
 )
 from headlight.lab.training.recipes import stories
+from headlight.model.corpus import CorpusError
+
+VALIDATION_EXAMPLES = 16
 
 
-class RewardBatches(ExampleBatches[Comparison, tuple[list[int], list[int]]]):
-    """The batches of the recipe: pairs of texts, the preferred one first."""
+@dataclass(frozen=True, kw_only=True)
+class RewardConfig:
+    """The settings of the batches.
 
-    def encode(self, examples: Sequence[Comparison]) -> list[tuple[list[int], list[int]]]:
-        """As `ExampleBatches.encode`."""
-        return encode_comparisons(examples, self.tokenizer, self.material.max_tokens)
+    A batch has ``count`` comparisons. ``held_out`` is the share of the prompts whose comparisons
+    are for validation; a hash of the prompt chooses them.
 
-    def pad(self, encoded: Sequence[tuple[list[int], list[int]]]) -> Batch:
-        """As `ExampleBatches.pad`."""
+    Raises:
+        ValueError: a number is out of its range.
+    """
+
+    count: int = 16
+    held_out: float = 0.15
+
+    def __post_init__(self) -> None:
+        require(self, "count", self.count >= 1, "be at least 1")
+        require(self, "held_out", 0 < self.held_out < 1, "lie in (0, 1)")
+
+
+def divide(
+    comparisons: Sequence[Comparison], held_out: float
+) -> tuple[list[Comparison], list[Comparison]]:
+    """Divide comparisons into those to train on and the held-out ones.
+
+    Raises:
+        CorpusError: one of the two is empty.
+    """
+    parts: tuple[list[Comparison], list[Comparison]] = ([], [])
+    for each in comparisons:
+        parts[is_held_out(each.prompt, held_out)].append(each)
+    if not all(parts):
+        raise CorpusError(
+            f"of {len(comparisons)} examples {len(parts[1])} are held out; training needs some to "
+            "train on and some to validate on, with different prompts"
+        )
+    return parts
+
+
+class RewardBatches:
+    """The batches of the recipe: pairs of texts, the preferred one first, shuffled by epoch.
+
+    Raises:
+        CorpusError: there are too few comparisons, or one is too long.
+    """
+
+    def __init__(self, material: Material[Sequence[Comparison], Any]) -> None:
+        self.material, self.tokenizer = material, material.tokenizer
+        parts = divide(material.corpus, material.config.held_out)
+        self.trained, self.held_out = (
+            encode_comparisons(part, self.tokenizer, material.max_tokens) for part in parts
+        )
+        self.count = min(material.config.count, len(self.trained))
+
+    def batch(self, step: int) -> Batch:
+        """Return the next comparisons of the epoch."""
+        epoch, place = divmod(step, len(self.trained) // self.count)
+        order = torch.randperm(len(self.trained), generator=generator_of(self.material.seed, epoch))
+        chosen = order[place * self.count : (place + 1) * self.count].tolist()
+        return self._pad([self.trained[number] for number in chosen])
+
+    def validation(self) -> list[Batch]:
+        """Return the held-out comparisons."""
+        starts = range(0, len(self.held_out), VALIDATION_EXAMPLES)
+        return [self._pad(self.held_out[first : first + VALIDATION_EXAMPLES]) for first in starts]
+
+    def _pad(self, encoded: Sequence[tuple[list[int], list[int]]]) -> Batch:
         return ComparisonBatch.pad(encoded, self.tokenizer.end_id)
 
 
@@ -46,7 +108,7 @@ def _texts(comparisons: Sequence[Comparison]) -> Iterable[str]:
 
 RECIPE = Recipe(
     model=replace(stories.CONFIG, has_reward=True),
-    rows=ExamplesConfig(),
+    rows=RewardConfig(),
     loop=LoopConfig(
         steps=240,
         optimizer="adamw",

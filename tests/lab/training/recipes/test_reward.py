@@ -7,9 +7,8 @@ import pytest
 import torch
 
 from headlight.lab.training.batches import Material
-from headlight.lab.training.examples import ExamplesConfig, divide
 from headlight.lab.training.preference import Comparison
-from headlight.lab.training.recipes.reward import RECIPE
+from headlight.lab.training.recipes.reward import RECIPE, RewardConfig, divide
 from headlight.lab.training.run import finish
 from headlight.model.checkpoint.card import ModelCard
 from headlight.model.checkpoint.loading import load
@@ -83,7 +82,7 @@ def test_comparisons_of_one_prompt_are_on_one_side():
 def test_every_comparison_is_read_once_an_epoch(make_checkpoint):
     tokenizer = make_checkpoint().tokenizer
     comparisons = [Comparison(f"Prompt {n}", "x", "y", "a") for n in range(40)]
-    batches = RECIPE.batches(Material(comparisons, tokenizer, 48, ExamplesConfig(count=4), 0))
+    batches = RECIPE.batches(Material(comparisons, tokenizer, 48, RewardConfig(count=4), 0))
     per_epoch = len(batches.trained) // 4
     seen = [tuple(row[0].tolist()) for step in range(per_epoch) for row in batches.batch(step).ids]
     assert len(set(seen)) == len(seen) == 4 * per_epoch
@@ -97,4 +96,4 @@ def test_every_comparison_is_read_once_an_epoch(make_checkpoint):
 )
 def test_settings_out_of_range_are_rejected(changes, problem):
     with pytest.raises(ValueError, match=problem):
-        ExamplesConfig(**changes)
+        RewardConfig(**changes)
