@@ -187,7 +187,7 @@ const ENTRIES = [
       circuit_wrong: text(),
       circuit_edges: number({ least: 1, most: 200, standard: 30 }),
       circuit_cut: text(),
-      circuit_map: choice(['parts', 'tokens', 'both']),
+      circuit_map: choice(['parts', 'tokens']),
     },
   },
   {

@@ -17,7 +17,6 @@ import {
   cutting,
   isCut,
   isLacking,
-  isOfBoth,
   taskOf,
   chooseWords,
 } from './request.js';
@@ -42,7 +41,7 @@ export const circuit = {
     'q, k, v': 'the query, key or value of a head',
     ff: 'the feed-forward network, or the experts, of a layer',
   },
-  arrangement: (_, state) => (isOfBoth(state) ? 'pair' : 'led'),
+  arrangement: () => 'led',
   asks,
   controls,
   wording,
@@ -52,7 +51,6 @@ export const circuit = {
     if (!found || found.edges.length === 0) return [{ id: '', state: {} }];
     return [
       { id: 'map', state: { part: 'map' } },
-      ...(isOfBoth(state) ? [{ id: 'other', state: { part: 'other' } }] : []),
       { id: 'edges', state: { part: 'edges' } },
       ...(found.curve.length > 0 ? [{ id: 'curve', state: { part: 'curve' } }] : []),
     ];
@@ -87,21 +85,11 @@ export const circuit = {
         title: 'Circuit',
         notice: 'None of these edges leads from a token to the prediction; take more edges.',
       };
-    if (state.part === 'other') return otherFigure(trace, state);
     if (state.part === 'edges') return edgesFigure(trace, state, found);
     if (state.part === 'curve') return curveFigure(trace, state, found);
     return mapFigure(trace, state, found);
   },
 };
-
-/** Draw the circuit of the second sentence, against the first. @param {Trace} trace @param {ViewState} state @returns {Figure} */
-function otherFigure(trace, state) {
-  const found = circuitIn(state, true);
-  if (found && found.edges.length > 0) return mapFigure(trace, state, found, true);
-  const answer = state.answers?.circuit_other;
-  const notice = found ? 'No edge leads from a token to its prediction.' : noticeOf(answer);
-  return { title: 'The second sentence', notice, isWaiting: !found && !answer?.problem };
-}
 
 /** @param {Trace} trace @param {ViewState} state @param {Circuit} found @returns {Figure} */
 function edgesFigure(trace, state, found) {

@@ -4,7 +4,7 @@
 
 import { counted } from '../../words/lists.js';
 import { percent } from '../../words/numbers.js';
-import { shortened, visibleLine } from '../../words/text.js';
+import { visibleLine } from '../../words/text.js';
 import { withSign } from '../../plot/bars.js';
 import { chart } from '../../plot/chart.js';
 import { css, diverging } from '../../plot/colour.js';
@@ -19,7 +19,6 @@ import {
   cutting,
   figuresOf,
   isCut,
-  isOfBoth,
   named,
   taskOf,
   chooseWords,
@@ -37,7 +36,6 @@ const LEVELS = { for: 215, against: 40 };
 const WIDTH = { least: 0.7, most: 7 };
 const HEIGHT = 460;
 const UNFOLDED_HEIGHT = 560;
-const TITLE_LETTERS = 60;
 const COLOURS = 'Wide: a large effect; orange: for the right word, blue: against it.';
 const HELP = `Tokens are at the bottom, the prediction at the top; heads are in rows by layer, networks at the right. ${COLOURS}`;
 const UNFOLDED_HELP = `A column for each token; layers from the bottom to the prediction at the top. A dotted line is what a head carries from one token to another. ${COLOURS}`;
@@ -55,10 +53,9 @@ const FILES = [
  * @param {Trace} trace
  * @param {ViewState} state
  * @param {Circuit} found
- * @param {boolean} [isOther] of the second sentence
  * @returns {Figure}
  */
-export function mapFigure(trace, state, found, isOther = false) {
+export function mapFigure(trace, state, found) {
   const cuts = new Set(cutsIn(state));
   const isUnfolded = found.edges.some(({ position }) => position !== null);
   const { nodes, links } = isUnfolded
@@ -75,8 +72,8 @@ export function mapFigure(trace, state, found, isOther = false) {
   const colours = diverging(state.palette.theme);
   const say = sayIn(found, cuts);
   return {
-    title: titleOf(trace, state, { isUnfolded, isOther }),
-    help: isOther ? COLOURS : isUnfolded ? UNFOLDED_HELP : HELP,
+    title: isUnfolded ? 'The edges at each token' : 'The edges on a map of the model',
+    help: isUnfolded ? UNFOLDED_HELP : HELP,
     summary: `${counted(found.edges.length, 'edge')} between ${counted(nodes.filter(({ isUsed }) => isUsed).length, 'part')} of the model${isUnfolded ? ' at the tokens' : ''}.`,
     facts: factsOf(found, state),
     ...chart(
@@ -99,7 +96,7 @@ export function mapFigure(trace, state, found, isOther = false) {
           ),
         ],
         size: { height: isUnfolded ? UNFOLDED_HEIGHT : HEIGHT },
-        table: tableOf(trace, state, found, isOther),
+        table: tableOf(trace, state, found),
         sentence: { rest: { readout: say(0) } },
         cursor: {
           start: { row: 0, column: 0 },
@@ -112,36 +109,29 @@ export function mapFigure(trace, state, found, isOther = false) {
   };
 }
 
-/** @param {Trace} trace @param {ViewState} state @param {{isUnfolded: boolean, isOther: boolean}} of */
-function titleOf({ text }, state, { isUnfolded, isOther }) {
-  if (!isOfBoth(state))
-    return isUnfolded ? 'The edges at each token' : 'The edges on a map of the model';
-  return `“${shortened((isOther ? (state.circuit_text ?? '') : text).trim(), TITLE_LETTERS)}”`;
-}
-
-/** @param {Trace} trace @param {ViewState} state @param {Circuit} found @param {boolean} [isOther] */
-export function tableOf(trace, state, { edges }, isOther = false) {
-  const ask = circuitAsk(trace, state, isOther);
+/** @param {Trace} trace @param {ViewState} state @param {Circuit} found */
+export function tableOf(trace, state, { edges }) {
+  const ask = circuitAsk(trace, state);
   const path = `/api/v1/models/${encodeURIComponent(trace.model)}/circuit`;
   return {
     rows: { title: 'edge', labels: edges.map(({ name }) => name) },
     columns: { title: '', labels: ['effect in logits'] },
     quantity: 'effect of an edge on the logit difference, by EAP-IG with 5 steps',
-    about: aboutOf(trace, state, isOther),
+    about: aboutOf(trace, state),
     call: {
       path,
       body: /** @type {any} */ (ask?.circuit ?? {}),
       files: FILES,
-      ...changedCall(trace, state, { path, isOther }),
+      ...changedCall(trace, state, path),
     },
   };
 }
 
-/** Return the call behind what is said of the edges that are cut. @param {Trace} trace @param {ViewState} state @param {{path: string, isOther: boolean}} of */
-function changedCall(trace, state, { path, isOther }) {
-  const { cut, cut_other: cutOther, rest } = asks(trace, state);
+/** Return the call behind what is said of the edges that are cut. @param {Trace} trace @param {ViewState} state @param {string} path */
+function changedCall(trace, state, path) {
+  const { cut, rest } = asks(trace, state);
   if (rest) return { changed: { path, body: rest.circuit } };
-  const body = isOther ? cutOther : cut && { ...cut, text: trace.text };
+  const body = cut && { ...cut, text: trace.text };
   return body ? { changed: { path: '/api/v1/trace', body: { model: trace.model, ...body } } } : {};
 }
 
@@ -149,10 +139,9 @@ function changedCall(trace, state, { path, isOther }) {
  * Return what a caption needs so that the circuit can be made again.
  * @param {Trace} trace
  * @param {ViewState} state
- * @param {boolean} isOther
  */
-function aboutOf(trace, state, isOther) {
-  const found = circuitIn(state, isOther);
+function aboutOf(trace, state) {
+  const found = circuitIn(state);
   if (!found) return '';
   const { value, interval, n_pairs: pairs } = figuresOf(found);
   const words = chooseWords(trace, state);

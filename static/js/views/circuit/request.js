@@ -39,7 +39,6 @@ const N_PAIRS = 32;
 const MAPS = [
   { id: 'parts', title: 'Parts', help: 'The parts of the model, all tokens together' },
   { id: 'tokens', title: 'By token', help: 'The parts at each token: where an edge works' },
-  { id: 'both', title: 'Both sentences', help: 'The circuits of both sentences, side by side' },
 ];
 
 const TASKS = [
@@ -60,11 +59,6 @@ const TASKS = [
 /** @param {ViewState} state @returns {string} empty: of this sentence */
 export function taskOf({ circuit_task: task }) {
   return task === 'sentence' ? '' : (task ?? '');
-}
-
-/** Return true if the circuits of both sentences are shown. @param {ViewState} state */
-export function isOfBoth(state) {
-  return state.circuit_map === 'both' && taskOf(state) === '';
 }
 
 /** Return the names of the edges that are cut. @param {ViewState} state @returns {string[]} */
@@ -114,7 +108,6 @@ export function asks(trace, state) {
     ...(text !== null && { other: { text, capture: [], analyses: ['next_token'] } }),
     ...(circuit && { circuit }),
     ...(text !== null && cuts.length > 0 && { cut: cutAsk(cuts, text) }),
-    ...(circuit && isOfBoth(state) && otherAsks(trace, state, cuts)),
     ...(isOfTask && cuts.length > 0 && { rest: runAsk(state, cuts), whole: runAsk(state, []) }),
   };
 }
@@ -124,24 +117,13 @@ export function cutAsk(edges, text) {
   return { capture: [], analyses: ['next_token'], edits: [{ kind: 'cut', edges, text }] };
 }
 
-/** Return the requests for the second sentence. @param {Trace} trace @param {ViewState} state @param {string[]} cuts @returns {Record<string, Ask>} */
-function otherAsks(trace, state, cuts) {
-  const circuit = circuitAsk(trace, state, true);
-  const text = (state.circuit_text ?? '').trim();
-  return {
-    ...(circuit && { circuit_other: circuit }),
-    ...(cuts.length > 0 && { cut_other: { ...cutAsk(cuts, trace.text), text } }),
-  };
-}
-
 /**
  * Return the request for the circuit; null until the second sentence has been read.
  * @param {Trace} trace
  * @param {ViewState} state
- * @param {boolean} [isOther] of the second sentence, against the first
  * @returns {Ask|null}
  */
-export function circuitAsk(trace, state, isOther = false) {
+export function circuitAsk(trace, state) {
   const size = {
     n_edges: state.circuit_edges ?? STANDARD_EDGES,
     rule: 'top',
@@ -151,10 +133,7 @@ export function circuitAsk(trace, state, isOther = false) {
   if (task !== '') return { circuit: { task, n_pairs: N_PAIRS, ...size } };
   const words = chooseWords(trace, state);
   if (!words) return null;
-  const [clean, corrupted] = [trace.text, (state.circuit_text ?? '').trim()];
-  const pair = isOther
-    ? { clean: corrupted, corrupted: clean, right: words.wrong, wrong: words.right }
-    : { clean, corrupted, ...words };
+  const pair = { clean: trace.text, corrupted: (state.circuit_text ?? '').trim(), ...words };
   return { circuit: { pairs: [pair], holds_out: false, ...size } };
 }
 
@@ -228,10 +207,9 @@ export function chanceOf(trace, word) {
   return guess ? percent(guess.probability) : 'not among the likeliest';
 }
 
-/** @param {ViewState} state @param {boolean} [isOther] of the second sentence @returns {Circuit|null} */
-export function circuitIn(state, isOther = false) {
-  const answer = state.answers?.[isOther ? 'circuit_other' : 'circuit'];
-  return /** @type {any} */ (answer?.trace)?.circuit ?? null;
+/** @param {ViewState} state @returns {Circuit|null} */
+export function circuitIn(state) {
+  return /** @type {any} */ (state.answers?.circuit?.trace)?.circuit ?? null;
 }
 
 /** Return the figures to show: of pairs held out, if there are any. @param {Circuit} circuit */
@@ -251,12 +229,7 @@ export function controls(trace, state) {
     choice('circuit_task', 'Of', taskOf(state) || 'sentence', tasksOf(state)),
     ...(isOfTask ? [] : sentenceControls(trace, state)),
     control('number', 'circuit_edges', 'Edges', count, { step: 1, shown: `${count}${faithful}` }),
-    choice(
-      'circuit_map',
-      'Map',
-      isOfTask && state.circuit_map === 'both' ? 'parts' : (state.circuit_map ?? 'parts'),
-      isOfTask ? MAPS.slice(0, 2) : MAPS,
-    ),
+    choice('circuit_map', 'Map', state.circuit_map ?? 'parts', MAPS),
     ...(cuts.length > 0
       ? [{ kind: 'button', label: 'Join all cut edges', patch: { circuit_cut: '' } }]
       : []),

@@ -15,7 +15,6 @@ import {
   figuresOf,
   guessesOf,
   isCut,
-  isOfBoth,
   named,
   taskOf,
   chooseWords,
@@ -105,19 +104,14 @@ function consequences(trace, state) {
     ];
   }
   const words = chooseWords(trace, state);
-  const { cut, cut_other: cutOther, other } = state.answers ?? {};
-  /** @param {Trace|undefined} before @param {any} after @param {string} where */
-  const moved = (before, after, where) => {
-    if (!after?.trace || !words) return `Without ${edges}${where}: ${noticeOf(after)}`;
-    const [first] = guessesOf(after.trace);
-    const chances = [words.right, words.wrong]
-      .map((word) => `${named(word)} ${chanceOf(before, word)} → ${chanceOf(after.trace, word)}`)
-      .join(', ');
-    return `With ${edges} cut in the whole model, the likeliest next word${where} is ${named(first.text)}: ${chances}.`;
-  };
+  const cut = state.answers?.cut;
+  if (!cut?.trace || !words) return [`Without ${edges}: ${noticeOf(cut)}`];
+  const after = cut.trace;
+  const chances = [words.right, words.wrong]
+    .map((word) => `${named(word)} ${chanceOf(trace, word)} → ${chanceOf(after, word)}`)
+    .join(', ');
   return [
-    moved(trace, cut, ''),
-    ...(isOfBoth(state) ? [moved(other?.trace, cutOther, ' after the second sentence')] : []),
+    `With ${edges} cut in the whole model, the likeliest next word is ${named(guessesOf(after)[0].text)}: ${chances}.`,
   ];
 }
 

@@ -199,21 +199,6 @@ test('by token the circuit is asked for with positions, and said with the words'
   );
 });
 
-test('both sentences are drawn side by side, each against the other', () => {
-  const both = { ...stateOf().answers, circuit_other: { trace: { circuit: answer } } };
-  const state = stateOf({ circuit_map: 'both', answers: both, circuit_cut: '0.0→logits' });
-  const { circuit_other: asked, cut_other: cut } = circuit.asks(here, state);
-  deepEqual(asked.circuit.pairs, [
-    { clean: 'another text', corrupted: here.text, right: ' was', wrong: ' were' },
-  ]);
-  deepEqual([cut.text, cut.edits[0].text], ['another text', here.text]);
-  equal(circuit.arrangement(here, state), 'pair');
-  const [first, second] = drawn(state);
-  match(first.title, new RegExp(here.text.slice(0, 8)));
-  match(second.title, /another text/);
-  equal(drawn({ ...state, answers: stateOf().answers })[1].isWaiting, true);
-});
-
 test('the drawing offers the circuit as files of the API', () => {
   const { files, body } = drawn(stateOf())[0].grid.call;
   deepEqual(
