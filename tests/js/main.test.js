@@ -72,7 +72,7 @@ showTemplate('index.html');
 layOut(find('#main'), { width: 1000, height: 800 });
 location.hash = '#view=nowhere&layer=7&head=9&query=99';
 await import('../../static/js/main.js');
-await settled(300);
+await settled(900);
 
 test('a link to what the model does not have opens what it has', () => {
   ok(isShown('attention') && !find('#results').hidden);

@@ -53,7 +53,7 @@ export function sceneOfVector(trace, state) {
   if (movers.length === 0) return {};
   const [most, next] = movers;
   const off = partOff(trace, state);
-  const shown = off?.head == null ? state : off;
+  const shown = off && Number.isInteger(off.head) ? off : state;
   const place = trace.card?.kind === 'decoder' ? 'decoder' : 'encoder';
   const opened = movers.find(({ layer, head }) => layer === shown.layer && head === shown.head);
   const mover = opened ?? most;

@@ -78,19 +78,8 @@ export function createConversation(host, { onState }) {
       act.textContent === 'Stop' ? controller.abort() : answer(line, act),
     );
     return [
-      element(
-        'details',
-        { open: system !== '' && messages.length === 1 },
-        element('summary', system ? 'System prompt' : 'System prompt: the template’s own'),
-        element(
-          'textarea',
-          {
-            'aria-label': 'System prompt',
-            rows: 2,
-            onchange: (/** @type {Event} */ event) => keep(withSystem(messages, valueOf(event))),
-          },
-          system,
-        ),
+      systemPrompt(system, messages.length === 1, (event) =>
+        keep(withSystem(messages, valueOf(event))),
       ),
       rows.length > 0 && element('ol', rows),
       line,
@@ -139,6 +128,16 @@ export function createConversation(host, { onState }) {
       );
     },
   };
+}
+
+/** @param {string} system @param {boolean} isAlone @param {(event: Event) => void} onchange */
+function systemPrompt(system, isAlone, onchange) {
+  return element(
+    'details',
+    { open: system !== '' && isAlone },
+    element('summary', system ? 'System prompt' : 'System prompt: the template’s own'),
+    element('textarea', { 'aria-label': 'System prompt', rows: 2, onchange }, system),
+  );
 }
 
 /** @param {string} pair @param {(patch: Patch) => void} onState */
