@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
@@ -20,7 +20,7 @@ PARTS = ("*_attention.context", "*.feed_forward.output", "*.experts.output")
 
 
 class _OfVector(Analysis):
-    needs = (HIDDEN,)
+    needs: ClassVar[tuple[str, ...]] = (HIDDEN,)
 
     def reason_against(self, description: Description) -> str | None:
         """Return why a model makes no vector of a text; None: it does."""
@@ -148,8 +148,8 @@ class PatchedVector(_OfVector):
         other, pooling = ask[Patching.Options], self.pooling(trace, model)
         passes = edited_passes(trace, model, ask)
         source = passes.of_other_text(other.text, None, list(trace))
-        vectors = (vector_of(each[HIDDEN], pooling) for each in (trace, source))
-        change = VectorChange(*vectors, pooling, len(trace.tokens) - 1)
+        own, others = (vector_of(each[HIDDEN], pooling) for each in (trace, source))
+        change = VectorChange(own, others, pooling, len(trace.tokens) - 1)
         arrays = patching(passes, source, change, other.parts)
         return Result(arrays, {"other_tokens": [token.text for token in source.tokens]})
 

@@ -77,7 +77,8 @@ def why_of(
 
     asked = {"position": position, "token": token, "against": against}
     chosen = {name: each for name, each in asked.items() if each is not None}
-    request = TraceRequest(text=text, analyses=[THREAD], logit_difference=chosen)
+    asked_for = {"text": text, "analyses": [THREAD], "logit_difference": chosen}
+    request = TraceRequest.model_validate(asked_for)
     try:
         sites = sites_of([THREAD], model.description)
         read = trace(model, text, target, capture=[*sites, DRAWN])

@@ -283,7 +283,10 @@ def seen_by(
     if facts.has_bias:
         return weights > LEAST_WEIGHT
     terms = Terms() if cell.path.endswith("cross_attention") else facts
-    return visible_keys(terms, cell.query + 1, len(weights))[cell.query]
+    is_visible: Bool[np.ndarray, " key"] = visible_keys(terms, cell.query + 1, len(weights))[
+        cell.query
+    ]
+    return is_visible
 
 
 def contrast(

@@ -94,7 +94,7 @@ def run(parameters: Steering) -> Iterator[Arrays]:
         "way": np.array(WAYS),
         "written": written.astype(str),
         "chance": chances,
-        "length": length,
+        "length": np.array(length),
         "lead_now": np.array(
             [lead(added, parameters.strength) for added in (0 * direction, direction, others[0])]
         ),
@@ -108,8 +108,9 @@ def _mean(texts: str, site: str) -> Float[np.ndarray, " d_model"]:
     """Return the mean of the stream over the tokens of each text but the first, then of all."""
     parts = [part.strip() for part in texts.split("|") if part.strip()]
     streams = [trace(shipped(MODEL), part, capture=[site]).tensors[site].data for part in parts]
-    mean: np.ndarray = np.mean([stream[1:].mean(0) for stream in streams], axis=0, dtype=np.float64)
-    return mean
+    means = np.stack([stream[1:].mean(0, dtype=np.float64) for stream in streams])
+    direction: Float[np.ndarray, " d_model"] = means.mean(axis=0)
+    return direction
 
 
 EXPERIMENT = Experiment(
