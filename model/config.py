@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 KINDS = ("decoder", "encoder", "encoder-decoder")
 POSITIONALS = ("sinusoidal", "learned", "rotary", "alibi", "none")
@@ -37,6 +37,10 @@ class RoutedExperts:
     n_experts: int
     top_k: int
     layers: tuple[int, ...]
+
+
+Predicts = Literal["token", "label", "labels", "token_label", "score", "answer", "vector"]
+"""The kinds of output of a model."""
 
 
 @dataclass(frozen=True, kw_only=True)

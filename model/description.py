@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 from headlight.model.attention.observer import MAPS, OBSERVED_AXES, ROWS
 from headlight.model.checkpoint.card import ModelCard
-from headlight.model.config import Architecture
+from headlight.model.config import Architecture, Predicts
 from headlight.model.quantization.affine import StoredQuantization
 from headlight.model.sites import Site
 from headlight.model.tokenizer import UNCHANGED, Normalization
 from headlight.model.trace import AttentionFacts, Rotation
-
-Predicts = Literal["token", "label", "labels", "token_label", "score", "answer", "vector"]
 
 MODES = ("mean", "cls", "max", "last")
 

@@ -32,8 +32,8 @@ from headlight.model.checkpoint.files import (
 from headlight.model.checkpoint.loading import load, write_atomically
 from headlight.model.checkpoint.profile import read_profile
 from headlight.model.checkpoint.steps import id_of
-from headlight.model.config import RoutedExperts
-from headlight.model.description import Description, Pooling, Predicts
+from headlight.model.config import Predicts, RoutedExperts
+from headlight.model.description import Description, Pooling
 from headlight.model.extras import missing
 from headlight.model.foreign.folder import (
     ForeignFolder,

@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from headlight.forms import Answer
-from headlight.model.description import Predicts
+from headlight.model.config import Predicts
 
 
 class SiteAnswer(Answer):

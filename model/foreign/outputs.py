@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from headlight.model.checkpoint.files import CheckpointError
-from headlight.model.description import Predicts
+from headlight.model.config import Predicts
 
 LANGUAGE = ("seq2seq", "causal", "masked")
 OF_TEXT = ("label", "labels", "score", "choice")

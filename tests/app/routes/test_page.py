@@ -33,6 +33,8 @@ def test_everything_a_page_names_comes_from_this_server(client, path):
             continue  # the logo is in the page
         response = client.get(file)
         assert response.status_code == 200, file
+        if "/api/" in file:
+            continue  # the answer that the page asks for first, asked for before its code is here
         assert "immutable" in response.headers["cache-control"], "a second load asks for none"
 
 
@@ -65,7 +67,7 @@ def test_what_a_module_takes_is_returned_by_another(entry, follow):
         assert set(re.findall(r"(?<!: )\b(?<!\$)(\w+)", names)) <= exports[name], name
     if follow is DYNAMIC:
         assert set(re.findall(r"\$load\('(.+?)'\)", code)) <= set(exports)
-    assert not re.findall(r"^(?:import|export) ", code, re.M)
+    assert not re.findall(r"^(?:import|export) .*;$", code, re.M)  # not of copied Python
 
 
 def test_the_page_of_experiments_has_a_tab_for_each_with_its_code(client):

@@ -75,8 +75,8 @@ def test_an_unknown_member_names_the_members(client, problem):
     response = client.post("/api/v1/tokenize", json={"text": "a", "txt": "b"})
     details = problem(response, 422, "invalid-request")
     assert details["detail"] == (
-        "txt: unknown member; the members are step, ids, messages, text, model, special_tokens, "
-        "read_special_tokens"
+        "txt: unknown member; the members are step, ids, messages, text, text_pair, model, "
+        "special_tokens, read_special_tokens"
     )
 
 

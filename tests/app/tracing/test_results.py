@@ -343,7 +343,7 @@ def test_patching_without_a_text_or_with_one_of_another_length_is_a_problem(clie
     assert "send it as patching.text" in lacking["detail"]
     longer = patched(client, status=422, text=f"{OTHER_TEXT} on the mat")
     assert longer["type"].endswith("nothing-to-analyse")
-    assert patched(client, status=422, text=" ")["type"].endswith("empty-text")
+    assert patched(client, status=422, text="")["type"].endswith("empty-text")
     assert patched(client, status=422, parts=[])["type"].endswith("invalid-request")
 
 
