@@ -7,7 +7,7 @@ import { rowShown } from '../../static/js/state/written_rows.js';
 import { headToOpen } from '../../static/js/rules/head_insight.js';
 import { lookAt } from '../../static/js/ui/looking.js';
 import { buildAnatomy, readParts } from '../../static/js/ui/model_map/parts.js';
-import { VIEWS } from '../../static/js/views/registry.js';
+import { VIEWS, viewsFor } from '../../static/js/views/registry.js';
 import { PALETTE } from '../js/sample.js';
 
 const STANDARD = standardsOf(fieldsOf(VIEWS));
@@ -98,7 +98,8 @@ export async function ofEveryView(trace, { cards, effects, about, fetchMore, wit
   said.push({ kind: 'part', of: { kind: 'logits' }, said: read({ kind: 'logits' }).label });
   const state = { ...STANDARD, model: trace.model, text: trace.text, target: null, cards };
   for (const entry of VIEWS.filter(({ id }) => !without.includes(id))) {
-    if (!(entry.isOffered?.(trace.card) ?? true) || entry.isListed?.(trace) === false) continue;
+    if (!viewsFor(entry.of, trace.card).includes(entry) || entry.isListed?.(trace) === false)
+      continue;
     const view = await entry.load();
     const place = findPlaces(trace).at(-1) ?? null;
     const { layer, head } = headToOpen(trace, place);

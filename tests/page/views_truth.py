@@ -26,10 +26,12 @@ def number(words):
 def equals(words, value, scale=1.0):
     """Hold that a written number is a value, but for half of its last digit and 16 bits."""
     if words[0] in "<>≈":
-        hold((abs(value) < number(words)) == (words[0] != ">"), f"it is {value:.4g}")
+        is_less = words[0] != ">" or "−" in words
+        hold((abs(value) < abs(number(words))) == is_less, f"it is {value:.4g}")
         return
     digits, _, power = words.partition("·10")
     step = 10.0 ** (int(power.translate(DIGITS) or 0) - len(digits.partition(".")[2]))
+    step *= words != "0"  # an exact 0 is written so, and nothing else
     hold(abs(number(words) - value) <= 0.51 * step + 2e-3 * scale, f"{words} is {value:.4g}")
 
 

@@ -73,7 +73,7 @@ export function decimal(value, digits = 3) {
 
 /** @param {number} value between 0 and 1 @param {number} [digits] @returns {string} `31.2 %` */
 export function percent(value, digits = 1) {
-  return `${bounded(value * 100, digits, 100)} %`;
+  return `${bounded(value * 100, digits, 100).replace('-', MINUS)} %`;
 }
 
 /**
