@@ -162,7 +162,7 @@ class CellJudge(ViewJudge):
         """Check a rotated query by its array, and an angle by the formula of rotary encoding."""
         site = f"{self.judge._path(dict(said, layer=0))}.rotated_queries"
         query = np.asarray(self.asked(capture=[site], analyses=[])[site], float)[int(of["head"])]
-        at = int(of["one"])
+        (at,) = self.unit(f"{of['name']} at {of['one']}", self.sides(said)[0])
         if of["pair"]:
             equals(of["much"], np.cos(at * 10_000 ** (-2 * int(of["pair"]) / query.shape[1])))
         else:
@@ -302,7 +302,8 @@ class CellJudge(ViewJudge):
             return
         if word:
             pieces = self.unit(f"“{word}", side, are_words=True)
-            found = [at for at in pieces if f"“{side.names[at]}”" == plain(piece)]
+            names = {at: f"“{side.names[at]}”" for at in pieces}
+            found = [at for at in pieces if plain(piece) in (names[at], f"{names[at]} at {at}")]
         else:
             found = self.unit(piece, side)
         (at,) = found
@@ -324,10 +325,9 @@ class CellJudge(ViewJudge):
         adds = found[f"{kind}.heads"][layer][number_of_head]
         equals(made[1], 100 * adds / (logits[0] - logits[1]), 2)
         equals(made[2], logits[0] - logits[1], 2)
-        if layer == self.judge.n_layers - 1 and not head[1]:
-            off = self._edit(f"head {self.judge.stack} {layer} {number_of_head}")
-            equals(made[3], logits[0] - logits[1] - adds, 300)
-            hold(off, "")
+        edge = f"{'cross.' if head[1] else ''}{layer}.{number_of_head}→logits"
+        cut = [{"kind": "cut", "edges": [edge]}]
+        equals(made[3], self.difference(said, edits=cut), 2)
 
     def _kept(self, said, of):
         listed = self.asked(**TOP).analyses["next_token"]

@@ -174,13 +174,18 @@ function meaningOf({ query, words, place, change }) {
     if (inB === UNLISTED) return `is not among B’s 20 likeliest tokens; A gives it ${inA}`;
     return `has probability ${inA} in A and ${inB} in B: ${more}`;
   };
+  const names = change.tokens.map(({ text }) => guessInWords(text));
+  /** Spaces tell `a` from `·a`. @param {number} row */
+  const called = (row) =>
+    names.filter((name) => name === names[row]).length > 1
+      ? nameOfGuess(change.tokens[row].text)
+      : names[row];
   return {
     value,
     format: (number) => (number < 0 ? `${points(number)} %` : percent(number)),
-    name: ({ row, column }) => `“${guessInWords(change.tokens[row].text)}”, ${COLUMNS[column]}`,
+    name: ({ row, column }) => `“${called(row)}”, ${COLUMNS[column]}`,
     number: write,
-    say: ({ row }) =>
-      `${words.preposition} ${place}, “${guessInWords(change.tokens[row].text)}” ${both(row)}`,
+    say: ({ row }) => `${words.preposition} ${place}, “${called(row)}” ${both(row)}`,
     tokens: () => ({ query }),
   };
 }

@@ -211,10 +211,13 @@ function piecePart(pieces, words, index, value, isSource) {
   const word = words[at];
   if (!word || word.first === word.last) return part;
   const of = isSource ? ' of the source' : '';
+  const label = tokenName(pieces[index]);
+  const same = pieces.slice(word.first, word.last + 1).filter((one) => tokenName(one) === label);
+  const place = same.length > 1 ? ` at ${index}` : '';
   return {
     ...part,
-    label: `${isSource ? 'source: ' : ''}${tokenName(pieces[index])} (${tokenName(word)})`,
-    name: `${quoted(pieces[index])} of ${namedUnit(words, at)}${of}`,
+    label: `${isSource ? 'source: ' : ''}${label}${place} (${tokenName(word)})`,
+    name: `${quoted(pieces[index])}${place} of ${namedUnit(words, at)}${of}`,
   };
 }
 
