@@ -61,7 +61,8 @@ class ViewJudge(SceneJudge):
         found = [
             unit
             for unit in units
-            if plain(name) in self._called(unit, side) and (not at or unit[0] == int(at[1]))
+            if (plain(name) or name) in self._called(unit, side)
+            and (not at or unit[0] == int(at[1]))
         ]
         if are_words and not found:  # digits, and letters of a script without spaces, are apart
             return self.unit(words, side)
@@ -87,9 +88,14 @@ class ViewJudge(SceneJudge):
         spelled = "".join(side.tokens[at].text for at in unit)
         cut = side.text[side.tokens[unit[0]].start : side.tokens[unit[-1]].end]
         bare = re.sub(r"^[^\w\[]+|[^\w\]]+$", "", cut.strip())
-        return {plain(each) for text in (spelled, cut, bare) for each in (shown(text), text)} | {
-            plain(text.replace("'", "’")) for text in (spelled.strip(), cut.strip(), bare)
-        }
+        named = {plain(each) for text in (spelled, cut, bare) for each in (shown(text), text)}
+        return (
+            named
+            | {shown(cut)}
+            | {  # a sign that cannot be seen has only its name
+                plain(text.replace("'", "’")) for text in (spelled.strip(), cut.strip(), bare)
+            }
+        )
 
     def weights(self, said, of, query):
         layer, head = int(of.get("layer") or said["layer"]), int(of.get("head") or said["head"])
@@ -370,18 +376,23 @@ class ViewJudge(SceneJudge):
             if b.get("edits")
             else self.read(b["text"], target=b.get("target"))
         )
+        listed, named = [], set()
         for answer, name in ((self.asked(**TOP), "a"), (other, "b")):
             found, side = answer.analyses["next_token"], answer.target_tokens or answer.tokens
             ours = self.judge.target.tokens
             if [t.id for t in side[: at + 1]] != [t.id for t in ours[: at + 1]]:
                 continue  # its counterpart is another token
-            chances = [
-                100 * found["probabilities"][at][rank]
-                for rank, text in enumerate(found["texts"][at])
+            ids, texts, chances = (found[key][at] for key in ("ids", "texts", "probabilities"))
+            listed.append((of[name], dict(zip(ids, chances, strict=True))))
+            named |= {
+                token
+                for token, text in zip(ids, texts, strict=True)
                 if plain(of["word"]) in (plain(shown(text)), plain(text.replace(" ", "·")))
-            ]
-            if chances:  # “a” is a token with a space, or one without
-                equals(of[name], min(chances, key=lambda each: abs(each - number(of[name]))), 1)
+            }
+        for told, chances in listed:
+            if named and named <= chances.keys():  # “a” is a token with a space, or one without
+                found = [100 * chances[token] for token in named]
+                equals(told, min(found, key=lambda each: abs(each - number(told))), 1)
 
     def _moved(self, said, of):
         """Check the head whose rows moved most, with both passes’ weights."""
