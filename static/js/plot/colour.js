@@ -49,17 +49,6 @@ const DIVERGING = {
   ],
 };
 
-/** Colours of heads shown together; as in Okabe and Ito 2008, told apart without any one cone. @type {Record<Theme, string[]>} */
-const HEADS = {
-  light: ['#0072b2', '#e69f00', '#009e73', '#cc3311', '#56b4e9', '#aa4499'],
-  dark: ['#56b4e9', '#e69f00', '#009e73', '#ee5533', '#b8d8f0', '#cc79a7'],
-};
-
-/** @param {Theme} theme @param {number} index @returns {string} */
-export function headColour(theme, index) {
-  return HEADS[theme][index % HEADS[theme].length];
-}
-
 const cache = new Map();
 
 /**

@@ -272,30 +272,7 @@ export function colourBarTitle(title, palette, orientation) {
   return paperText(title, palette.muted, beside);
 }
 
-const SWATCH = { size: 13, letters: 60, row: 17 };
-
-/**
- * Return the names of swatches next to a map, or in a row below it.
- * @param {Legend['names']} names
- * @param {boolean} isBelow
- */
-export function swatchNotes(names, isBelow) {
-  const wide = labelWidth(
-    names.map(({ name }) => `■ ${name}`),
-    SWATCH,
-  );
-  return names.map(({ name, colour }, at) =>
-    paperText(
-      `■ ${escapeForPlotly(name)}`,
-      colour,
-      isBelow
-        ? { x: 0, xanchor: 'left', xshift: at * (wide + 10), y: 0, yanchor: 'top', yshift: -8 }
-        : { x: 1, xanchor: 'left', xshift: 8, y: 1, yanchor: 'top', yshift: -at * SWATCH.row },
-    ),
-  );
-}
-
-/** @typedef {{columns: Band, rows: Band, size: Size, ramp: Ramp|undefined, legend: Legend, beside: number, right: number}} Square `beside`: pixels that panes take; `right`: what marks write next to the map */
+/** @typedef {{columns: Band, rows: Band, size: Size, ramp: Ramp|undefined, beside: number, right: number}} Square `beside`: pixels that panes take; `right`: what marks write next to the map */
 
 /** Lines of type at 45° need √2 of their height along the axis. */
 const ROOM_FOR_SLANTED = 20;
@@ -308,7 +285,7 @@ const WRITTEN_BAR = 0.8;
 const SHORT_SIDE = 160;
 
 /** @param {Parts} parts @param {Pick<Frame, 'width'|'height'>} given @returns {Room} */
-export function squareRoom({ across, down, ramps: [ramp], legend, size, stack, edges }, given) {
+export function squareRoom({ across, down, ramps: [ramp], size, stack, edges }, given) {
   const frame = { width: given.width - stack.beside, height: given.height };
   const columns = /** @type {Band} */ (across);
   const rows = /** @type {Band} */ (down);
@@ -318,7 +295,7 @@ export function squareRoom({ across, down, ramps: [ramp], legend, size, stack, e
       ? labelWidth(columns.labels, letteringOf(columns, given.width))
       : labelRoom(columns, given.width),
   };
-  const parts = { columns, rows, size, ramp, legend, beside: stack.beside, right: edges.right };
+  const parts = { columns, rows, size, ramp, beside: stack.beside, right: edges.right };
   const roomy = isNarrow(frame.width) ? null : roomyBox(frame, label, parts);
   const room =
     roomy && roomy.inner.height >= LEAST_BAR
@@ -333,7 +310,7 @@ export function squareRoom({ across, down, ramps: [ramp], legend, size, stack, e
  * @param {'v'|'h'} orientation
  * @returns {Room}
  */
-function withBar(box, { ramp: shown, legend, beside, right }, orientation) {
+function withBar(box, { ramp: shown, beside, right }, orientation) {
   return {
     ...box,
     bar: (ramp, palette) =>
@@ -347,7 +324,6 @@ function withBar(box, { ramp: shown, legend, beside, right }, orientation) {
           },
     notes: (palette) => [
       ...(shown ? [titleOf(shown, palette, orientation, right)] : []),
-      ...swatchNotes(legend.names, orientation === 'h'),
       ...box.notes(palette),
     ],
   };

@@ -7,7 +7,7 @@
 
 import { css, computeLevel, plotlyScale, sequential } from './colour.js';
 import { baseLayout } from './chart.js';
-import { colourBar, colourBarTitle, swatchNotes } from './layout.js';
+import { colourBar, colourBarTitle } from './layout.js';
 import { isNarrow, labelWidth, letteringFor } from './scales.js';
 import { buildHits, isLeft } from './line_hits.js';
 import { binned, LEAST_NUMBER, chooseLines, NUMBER, numberPlaces } from './lines.js';
@@ -41,7 +41,6 @@ import { escapeForPlotly, shortened } from '../words/text.js';
  * @property {'rows'|'columns'} [left] the words at the left
  * @property {number|null} [chosenRow] whose lines stand out from the others
  * @property {{wide: number, narrow: number}} [letters] after which a word is cut, on a wide page and on a phone
- * @property {{name: string, colour: string, weights: Matrix}[]} [overlaid] whose lines are drawn over each other in place of those of `weights`
  */
 
 /** @typedef {Omit<Wanted, 'rows'|'columns'|'palette'|'width'|'height'> & {meaning: Meaning<{row: number, column: number}>, table: Table & {rows: {title: string, labels: string[]}, columns: {title: string, labels: string[]}}, sentence?: Partial<SentenceLink>, cursor?: Partial<CellCursor>}} LinesChart the names of the words are the labels of the table */
@@ -91,7 +90,7 @@ export function linesChart(
  * @returns {{data: PlotlyTrace[], layout: Layout, geometry: Hits, drawn: Line[], left: number}} `left`: how many lines were too many
  */
 export function linesFigure(wanted) {
-  const { weights, threshold = 0, chosenRow = null, overlaid = [], palette } = wanted;
+  const { weights, threshold = 0, chosenRow = null, palette } = wanted;
   const { lines, left } = chooseLines(weights, { threshold, most: MOST_LINES });
   const ceiling = wanted.ceiling ?? (extent(weights) || 1);
   const box = boxFor(wanted);
@@ -103,22 +102,12 @@ export function linesFigure(wanted) {
     NUMBER,
     MOST_NUMBERS,
   );
-  /** @param {Matrix} of @param {string} colour */
-  const inColour = (of, colour) => {
-    const kept = chooseLines(of, { threshold, most: MOST_LINES }).lines;
-    return lineTraces(kept, chosenRow, ceiling, box, { ...ink, colour: () => colour });
-  };
-  // The strongest lines of all are on top.
-  const coloured = overlaid
-    .flatMap(({ weights: of, colour }) => inColour(of, colour))
-    .sort((a, b) => a.opacity - b.opacity || a.line.width - b.line.width);
-  const isOne = overlaid.length === 0;
   return {
     data: [
-      ...(isOne ? lineTraces(lines, chosenRow, ceiling, box, ink) : coloured),
+      ...lineTraces(lines, chosenRow, ceiling, box, ink),
       ...numberTraces(numbers, palette),
       ...wordTraces(wanted, box),
-      ...(isOne ? [scaleTrace(palette, ceiling, ink)] : []),
+      scaleTrace(palette, ceiling, ink),
     ],
     layout: layoutFor(wanted, box),
     geometry: buildHits(wanted, { lines, numbers, ceiling, box, ink }),
@@ -326,7 +315,7 @@ function scaleTrace(palette, ceiling, { scale }) {
 }
 
 /** @param {Wanted} wanted @param {Box} box */
-function layoutFor({ palette, titles, quantity, overlaid = [] }, box) {
+function layoutFor({ palette, titles, quantity }, box) {
   const { margin, across, down, start, end } = box;
   /** @param {string} text @param {'row'|'column'} side */
   const title = (text, side) => ({
@@ -348,8 +337,7 @@ function layoutFor({ palette, titles, quantity, overlaid = [] }, box) {
       margin,
     }),
     annotations: [
-      ...(overlaid.length === 0 ? [colourBarTitle(quantity, palette, 'h')] : []),
-      ...swatchNotes(overlaid, true),
+      colourBarTitle(quantity, palette, 'h'),
       title(titles.rows, 'row'),
       title(titles.columns, 'column'),
     ],

@@ -4,7 +4,7 @@
  * or the heads win, and a switch that is incompatible with them counts as not set.
  */
 
-import { extent, range } from '../trace/trace.js';
+import { extent } from '../trace/trace.js';
 import { share, signed } from '../words/numbers.js';
 import { choice, counts, flag, number, standardsOf } from './state.js';
 
@@ -134,25 +134,20 @@ function logScale(end) {
 
 /** @typedef {'weights'|'log'|'scores'|'value_weighted'} What */
 /** @typedef {'auto'|'nothing'|'first'|'special'} Hidden */
-/** @typedef {'head'|'heads'|'overlay'|'mean'|'max'|'rollout'} Which */
+/** @typedef {'head'|'heads'|'mean'|'max'|'rollout'} Which */
 
 export const FIELDS = Object.freeze({
   attention_what: choice(['weights', 'log', 'scores', 'value_weighted']),
-  attention_which: choice(['head', 'heads', 'overlay', 'mean', 'max', 'rollout']),
+  attention_which: choice(['head', 'heads', 'mean', 'max', 'rollout']),
   attention_heads: counts(),
   attention_as: choice(['matrix', 'lines']),
   attention_rows: choice(['usual', 'written', 'next']),
   attention_words: flag(),
   attention_hide: choice(['auto', 'nothing', 'first', 'special']),
-  attention_renormalise: flag(),
   attention_threshold: number({ least: 0, most: 1, standard: 0 }),
-  attention_order: choice(['layer', 'label']),
 });
 
 const STANDARDS = standardsOf(FIELDS);
-
-/** How many heads can be told apart by colour. */
-export const MOST_OVERLAID = 6;
 
 /**
  * Return true if lines can show a quantity. The width of a line is its value, so no value is
@@ -172,7 +167,6 @@ export function canBeLines(what) {
  * @property {boolean} isWords
  * @property {Hidden} hidden `auto`: nothing, or the first token where it hides the rest
  * @property {number} resting the share of the weight on the first token, if it is hidden for that
- * @property {boolean} isRenormalised
  * @property {number} threshold of a weight, or of the largest of the values that are weighted
  * @property {boolean} isShare rows are shares of 1, before any is hidden
  */
@@ -191,18 +185,15 @@ export function readSwitches(state, { placeId, nHeads }) {
   /** @type {number[]} */
   const chosen = set('heads');
   const heads = chosen.filter((head) => head < nHeads);
-  const isOverlaid = set('which') === 'overlay';
-  const standard = isOverlaid ? range(Math.min(nHeads, MOST_OVERLAID)) : [state.head];
   const hidden = set('hide');
   return {
     what,
     which: isPossible ? set('which') : 'head',
-    heads: heads.length > 0 ? (isOverlaid ? heads.slice(0, MOST_OVERLAID) : heads) : standard,
+    heads: heads.length > 0 ? heads : [state.head],
     as: canBeLines(what) ? set('as') : 'matrix',
     isWords: isShare && set('words'),
     hidden,
     resting: 0,
-    isRenormalised: isShare && !['auto', 'nothing'].includes(hidden) && set('renormalise'),
     threshold: what === 'scores' ? 0 : set('threshold'),
     isShare,
   };
@@ -218,7 +209,7 @@ export function isShown({ which, heads }, state, { layer, head }) {
   if (which === 'rollout') return layer <= state.layer;
   if (layer !== state.layer) return false;
   if (which === 'head') return head === state.head;
-  return which === 'heads' || which === 'overlay' ? heads.includes(head) : true;
+  return which === 'heads' ? heads.includes(head) : true;
 }
 
 /**
@@ -230,7 +221,7 @@ export function isShown({ which, heads }, state, { layer, head }) {
  * @returns {Patch}
  */
 export function choosingHead({ which, heads }, state, { layer, head }) {
-  if (which !== 'heads' && which !== 'overlay') return { layer, head };
+  if (which !== 'heads') return { layer, head };
   if (layer !== state.layer) return { layer, head, attention_heads: [head] };
   const others = heads.filter((each) => each !== head);
   if (others.length === 0) return { layer, head };

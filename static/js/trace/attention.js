@@ -5,7 +5,7 @@
  * `head_labels`.
  */
 
-import { counted, capitalised } from '../words/lists.js';
+import { capitalised } from '../words/lists.js';
 import { share } from '../words/numbers.js';
 import { isHeld } from './layered.js';
 import { isCausal, layersWith } from './trace.js';
@@ -484,62 +484,4 @@ export function labelInWords({ label, score }) {
 export function profileInWords({ profile }) {
   if (!profile) return '';
   return profile.map(({ title, score }) => `${title} ${share(score)}`).join(', ') || 'no label';
-}
-
-/**
- * Return true if the model has a profile. Sorting by label then uses a head's first label over many
- * sentences, not its label in this text.
- * @param {{heads: Pick<LabelledHead, 'profile'>[]}[]} layers
- */
-export function hasProfiles(layers) {
-  return layers.some(({ heads }) => heads.some(({ profile }) => profile));
-}
-
-/**
- * Return the heads in the order they are looked at in: a row a layer, or, where they are sorted by
- * label, a row a label, the highest score first.
- * @param {{layer: number, heads: LabelledHead[]}[]} layers
- * @param {'layer'|'label'} order
- * @returns {{title: string, help: string, heads: LabelledHead[]}[]}
- */
-export function arranged(layers, order) {
-  if (order === 'layer')
-    return layers.map(({ layer, heads }) => ({
-      title: String(layer),
-      help: `layer ${layer}`,
-      heads,
-    }));
-  const isProfiled = hasProfiles(layers);
-  const all = layers
-    .flatMap(({ heads }) => heads)
-    .map((head) => ({ head, ...(isProfiled ? firstOf(head) : inText(head)) }));
-  const ids = [...new Set(all.map(({ id }) => id))].sort((a, b) => rankOf(a) - rankOf(b));
-  return ids.map((id) => {
-    const entries = all.filter((entry) => entry.id === id).sort((a, b) => b.score - a.score);
-    const { title, help } = id === NO_LABEL ? UNLABELLED : describeLabel(id);
-    const heads = entries.map(({ head }) => head);
-    return { title, help: `${title}, ${counted(heads.length, 'head')}: ${help}`, heads };
-  });
-}
-
-const NO_LABEL = 'no_label';
-const UNLABELLED = {
-  title: 'no label',
-  help: 'no score of these heads over many sentences reaches its threshold',
-};
-
-/** @param {LabelledHead} head */
-function firstOf({ profile }) {
-  return profile?.[0] ?? { id: NO_LABEL, score: 0 };
-}
-
-/** @param {LabelledHead} head */
-function inText({ label, score }) {
-  return { id: label?.id ?? '', score: score ?? 0 };
-}
-
-/** @param {string} id */
-function rankOf(id) {
-  const rank = Object.keys(TITLES).indexOf(id);
-  return rank < 0 ? Infinity : rank;
 }

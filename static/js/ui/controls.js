@@ -20,7 +20,6 @@ import { button, createHelp, element, segment } from './dom.js';
  * @property {string} label
  * @property {any} [value]
  * @property {{id: any, title: string, help?: string}[]} [options] of a choice or of counts
- * @property {(string|null)[]} [colours] that the options of counts are drawn in
  * @property {string} [help]
  * @property {number} [least] of a number that is slid, or of an integer that is typed, unless its field says it
  * @property {number} [most]
@@ -433,12 +432,11 @@ function counts({ name = '', label, options = [] }, id, onState) {
       element('span.control-label', { 'aria-hidden': 'true' }, label),
       element('div.segmented.is-set', buttons),
     ),
-    update: ({ value, colours }) => {
+    update: ({ value }) => {
       chosen = value;
-      buttons.forEach((node, index) => {
-        node.setAttribute('aria-pressed', String(value.includes(options[index].id)));
-        node.style.setProperty('--swatch', colours?.[index] ?? 'transparent');
-      });
+      buttons.forEach((node, index) =>
+        node.setAttribute('aria-pressed', String(value.includes(options[index].id))),
+      );
     },
   };
 }

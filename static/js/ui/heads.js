@@ -5,9 +5,7 @@
  */
 
 import {
-  arranged,
   bareTitle,
-  hasProfiles,
   labelInWords,
   labelledHeads,
   choosePlace,
@@ -33,15 +31,14 @@ import { element } from './dom.js';
  * @import { ViewState } from '../plot/figure.js'
  */
 
-/** @typedef {{title: string, help: string, heads: LabelledHead[]}} Row */
-/** @typedef {'layer'|'label'} Order */
-/** @typedef {{labels: ReturnType<typeof labelledHeads>, order: Order, nColumns: number, isBare: boolean, every: number}} Build what the cells depend on */
+/** @typedef {ReturnType<typeof labelledHeads>[number]} Row */
+/** @typedef {{rows: Row[], isBare: boolean, every: number}} Build what the cells depend on */
 
 /** @typedef {{query: number, key: number}} Pair */
 /** @typedef {Picture & {ceiling: number}} HeadPicture `skip`: 1 where the first token hides the rest */
 /** @typedef {Map<string, HeadPicture>} Pictures by layer and head */
 /** @typedef {{left: number, top: number, size: number, picture: HeadPicture}} Placed */
-/** @typedef {{trace: Trace, place: string|undefined, order: Order, size: number, range: 'one'|'head', width: number, theme: Theme, ratio: number, query: number, key: number, beam: string, maps: Trace|undefined, hide: unknown, roles: {x: (string|null)[], y: (string|null)[]}|null}} Look what the picture depends on; `query`, `key`: the marked pair, −1 for none; `maps`: small ones of layers whose weights are not here */
+/** @typedef {{trace: Trace, place: string|undefined, size: number, range: 'one'|'head', width: number, theme: Theme, ratio: number, query: number, key: number, beam: string, maps: Trace|undefined, hide: unknown, roles: {x: (string|null)[], y: (string|null)[]}|null}} Look what the picture depends on; `query`, `key`: the marked pair, −1 for none; `maps`: small ones of layers whose weights are not here */
 
 const MARGIN = 44;
 const GAP = 6;
@@ -51,15 +48,9 @@ const SMALLEST = 12;
 const TIGHT = { margin: 26, gap: 1, smallest: 6 };
 /** The width of a head's number, and of the room next to it. */
 const NUMBER = 20;
-/** Maps narrower than this, in a row for each layer, have no words below: they would run into the next. */
+/** Maps narrower than this have no words below: they would run into the next. */
 const ROOM_FOR_LABELS = 58;
-/** The least width of those sorted by label, which have their layer and head below. */
-const ROOM_FOR_PLACES = 26;
-const ORDERS = {
-  layer: 'Rows are layers, columns are heads, counted from 0.',
-  label: 'Heads grouped by label in this text, highest score first.',
-};
-const BY_PROFILE = 'Heads grouped by their first label over many sentences, highest score first.';
+const ORDER = 'Rows are layers, columns are heads, counted from 0.';
 const HOW = {
   mouse: 'Point at a map, or choose one to enlarge it.',
   touch: 'Tap a map to enlarge it.',
@@ -68,7 +59,11 @@ const HOW = {
 /** @param {{onChoose: (layer: number, head: number) => void}} handlers */
 export function createHeads({ onChoose }) {
   const canvas = element('canvas', { 'aria-hidden': 'true' });
-  const grid = element('div.heads-grid', { role: 'grid', 'aria-multiselectable': 'true' });
+  const grid = element('div.heads-grid', {
+    role: 'grid',
+    'aria-label': 'Heads: rows are layers, columns are heads',
+    'aria-multiselectable': 'true',
+  });
   const caption = element('p.heads-caption');
   const frame = element('div.heads', canvas, grid);
   const foot = element('div.heads-foot', caption);
@@ -76,8 +71,6 @@ export function createHeads({ onChoose }) {
   let pictures = new Map();
   /** @type {{x: (string|null)[], y: (string|null)[]}|null} of a conversation */
   let roles = null;
-  /** @type {ReturnType<typeof labelledHeads>} */
-  let labels = [];
   /** @type {Row[]} */
   let rows = [];
   /** @type {HTMLElement[][]} */
@@ -94,11 +87,7 @@ export function createHeads({ onChoose }) {
   const say = (cell) => {
     caption.textContent = cell
       ? captionOf(rows[cell.row].heads[cell.column], pictureOf(rows[cell.row].heads[cell.column]))
-      : [
-          orderInWords(built.order ?? 'layer', hasProfiles(rows)),
-          canPoint() ? HOW.mouse : HOW.touch,
-          ...leftOut(labels, pictures),
-        ].join(' ');
+      : [ORDER, canPoint() ? HOW.mouse : HOW.touch, ...leftOut(rows, pictures)].join(' ');
   };
   grid.addEventListener('click', ({ target }) => {
     const cell = cellOf(cells, target);
@@ -124,11 +113,10 @@ export function createHeads({ onChoose }) {
 
     /**
      * @param {Trace} trace
-     * @param {{where: string, layer: number, head: number, range: 'one'|'head', order: 'layer'|'label', width: number, palette: {theme: 'light'|'dark', beam: string}, pair?: Pair|null, isChosen?: (head: LabelledHead) => boolean, attention_hide?: unknown, answers?: ViewState['answers']}} state `pair`: the cell marked on every map; `isChosen`: where others than the chosen head are shown too
+     * @param {{where: string, layer: number, head: number, range: 'one'|'head', width: number, palette: {theme: 'light'|'dark', beam: string}, pair?: Pair|null, isChosen?: (head: LabelledHead) => boolean, attention_hide?: unknown, answers?: ViewState['answers']}} state `pair`: the cell marked on every map; `isChosen`: where others than the chosen head are shown too
      */
     show(trace, state) {
       const place = choosePlace(state, trace);
-      const { order = 'layer' } = state;
       const maps = state.answers?.maps?.trace;
       const isNew = trace !== painted.trace || place?.id !== painted.place;
       const isOther = isNew || maps !== painted.maps || state.attention_hide !== painted.hide;
@@ -136,19 +124,14 @@ export function createHeads({ onChoose }) {
         pictures = picturesOf(trace, place, state);
         roles = rolesOf(trace, place);
       }
-      if (isNew) {
-        labels = labelledHeads(trace, place);
-      }
-      const nHeads = labels[0]?.heads.length ?? 0;
-      const most = Math.max(1, Math.floor(state.width / (ROOM_FOR_PLACES + GAP)));
-      const nColumns = order === 'label' ? Math.min(nHeads, most) : nHeads;
-      const { size, gap, margin } = sizesFor(state.width, nColumns, order);
-      const isBare = order === 'layer' && size < ROOM_FOR_LABELS;
+      if (isNew) rows = labelledHeads(trace, place);
+      const nHeads = rows[0]?.heads.length ?? 0;
+      const { size, gap, margin } = sizesFor(state.width, nHeads);
+      const isBare = size < ROOM_FOR_LABELS;
       const every = Math.ceil(NUMBER / (size + gap));
-      const wish = { labels, order, nColumns, isBare, every };
+      const wish = { rows, isBare, every };
       if (isOther || !isSame(wish, built)) {
-        rows = arranged(labels, order);
-        cells = build(grid, rows, wish);
+        cells = build(grid, wish);
         built = wish;
         say(null);
       }
@@ -156,7 +139,6 @@ export function createHeads({ onChoose }) {
       const look = {
         trace,
         place: place?.id,
-        order,
         size,
         range: state.range,
         width: state.width,
@@ -170,7 +152,7 @@ export function createHeads({ onChoose }) {
         roles,
       };
       if (isSame(look, painted)) return;
-      fit(frame, { size, gap, margin, heads: nColumns });
+      fit(frame, { size, gap, margin, heads: nHeads });
       paintHeads({ canvas, frame, cells, rows, pictureOf }, look);
       painted = look;
     },
@@ -186,11 +168,6 @@ function rolesOf(trace, place) {
   return { x, y };
 }
 
-/** @param {Order} order @param {boolean} isProfiled */
-function orderInWords(order, isProfiled) {
-  return order === 'label' && isProfiled ? BY_PROFILE : ORDERS[order];
-}
-
 /**
  * Return true if the device can point. A finger chooses what it touches; it cannot point first.
  */
@@ -203,47 +180,13 @@ function isSame(a, b) {
   return Object.keys(a).every((name) => a[name] === b[name]);
 }
 
-/**
- * Step through rows of different lengths: a step down ends in the last cell of a shorter row.
- * @param {{row: number, column: number}} from
- * @param {KeyboardEvent} event
- * @param {HTMLElement[][]} cells
- */
-function step(from, event, cells) {
-  const columns = cells[from.row].length;
-  const to = walk(from, event.key, { rows: cells.length, columns }, event.ctrlKey || event.metaKey);
-  return (
-    to && {
-      row: to.row,
-      column:
-        event.key === 'End'
-          ? cells[to.row].length - 1
-          : Math.min(to.column, cells[to.row].length - 1),
-    }
-  );
+/** @param {{row: number, column: number}} from @param {KeyboardEvent} event @param {HTMLElement[][]} cells */
+function step(from, { key, ctrlKey, metaKey }, cells) {
+  return walk(from, key, { rows: cells.length, columns: cells[0].length }, ctrlKey || metaKey);
 }
 
-/** @param {Row} line @param {number} row @param {Pick<Build, 'order'|'every'>} wish */
-function headerOf({ title, help }, row, { order, every }) {
-  if (order === 'layer')
-    return element(
-      'span.heads-label.is-layer',
-      { role: 'rowheader', 'aria-label': help },
-      row % every === 0 ? title : '',
-    );
-  return element(
-    'span.heads-label.is-group',
-    { role: 'rowheader', 'aria-label': help, title: help },
-    bareTitle({ title }),
-  );
-}
-
-/** @param {HTMLElement} grid @param {Row[]} rows @param {Build} wish @returns {HTMLElement[][]} */
-function build(grid, rows, { order, isBare, nColumns, every }) {
-  grid.setAttribute(
-    'aria-label',
-    order === 'layer' ? 'Heads: rows are layers, columns are heads' : 'Heads: one row per label',
-  );
+/** @param {HTMLElement} grid @param {Build} wish @returns {HTMLElement[][]} */
+function build(grid, { rows, isBare, every }) {
   const cells = rows.map(({ heads }) =>
     heads.map((head) =>
       element('button.heads-cell', {
@@ -254,24 +197,21 @@ function build(grid, rows, { order, isBare, nColumns, every }) {
       }),
     ),
   );
-  const lines = rows.map((line, row) =>
+  const lines = rows.map(({ layer, heads }, row) =>
     element(
       'div.heads-row',
       { role: 'row' },
-      headerOf(line, row, { order, every }),
+      element(
+        'span.heads-label.is-layer',
+        { role: 'rowheader', 'aria-label': `layer ${layer}` },
+        row % every === 0 ? String(layer) : '',
+      ),
       cells[row].map((cell, column) =>
-        element('div.heads-item', cell, isBare ? [] : [nameOf(line.heads[column], order)]),
+        element('div.heads-item', cell, isBare ? [] : [nameOf(heads[column])]),
       ),
     ),
   );
-  lines.forEach((line, row) =>
-    line.style.setProperty('--columns', String(Math.min(rows[row].heads.length, nColumns))),
-  );
-  grid.classList.toggle('is-grouped', order === 'label');
-  grid.replaceChildren(
-    ...(order === 'layer' ? [headline(rows[0]?.heads ?? [], every)] : []),
-    ...lines,
-  );
+  grid.replaceChildren(headline(rows[0]?.heads ?? [], every), ...lines);
   return cells;
 }
 
@@ -307,15 +247,9 @@ function labelsOf(head) {
     .join('; ');
 }
 
-/**
- * Return the caption of a map: what its head is for, or its place where the rows say that.
- * @param {LabelledHead} labelled
- * @param {Order} order
- */
-function nameOf(labelled, order) {
-  const { layer, head } = labelled;
-  const words = order === 'label' ? `${layer}.${head}` : describeRole(labelled);
-  return element('span.heads-name', { 'aria-hidden': 'true' }, words);
+/** Return the caption of a map: what its head is for. @param {LabelledHead} labelled */
+function nameOf(labelled) {
+  return element('span.heads-name', { 'aria-hidden': 'true' }, describeRole(labelled));
 }
 
 /**
@@ -379,12 +313,10 @@ function captionOf(labelled, picture) {
  * Return the side of a map and what is around it, in pixels.
  * @param {number} width
  * @param {number} nHeads
- * @param {Order} order
  */
-function sizesFor(width, nHeads, order) {
+function sizesFor(width, nHeads) {
   /** @param {number} margin @param {number} gap */
-  const room = (margin, gap) =>
-    Math.floor((width - (order === 'layer' ? margin : 0)) / Math.max(nHeads, 1) - gap);
+  const room = (margin, gap) => Math.floor((width - margin) / Math.max(nHeads, 1) - gap);
   const size = room(MARGIN, GAP);
   if (size >= SMALLEST) return { size: Math.min(LARGEST, size), gap: GAP, margin: MARGIN };
   const { margin, gap, smallest } = TIGHT;
@@ -402,7 +334,7 @@ const keyOf = ({ layer, head }) => `${layer} ${head}`;
 
 /**
  * Say where maps lack something.
- * @param {ReturnType<typeof labelledHeads>} labels
+ * @param {Row[]} labels
  * @param {Pictures} pictures
  */
 function leftOut(labels, pictures) {

@@ -83,7 +83,6 @@ export function createHeadsBlock({ onState, announce, onSight }) {
       heading.textContent = areMapsOther(switches) ? 'All weights' : 'All heads';
       heads.show(trace, {
         ...state,
-        order: state.attention_order,
         width: block.clientWidth,
         pair: place && pairOf(trace, place, state),
         isChosen: (head) => isShown(switches, state, head),

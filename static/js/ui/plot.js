@@ -173,7 +173,7 @@ function createZooming(plot, renderer, onMoved) {
         onMoved();
         zoom?.show(sizeOf(grid), box);
       };
-      zoom ??= createZoom(plot, { area: renderer.area, onBox });
+      zoom ??= createZoom(plot, onBox);
       zoom.show(isLarge ? sizeOf(grid) : null, renderer.shown());
     },
   };

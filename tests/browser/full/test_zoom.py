@@ -1,4 +1,4 @@
-"""The map of a long text: cells that can be seen, zoom by buttons and by two fingers."""
+"""The map of a long text: cells that can be seen, zoom by buttons."""
 
 TEXT = "The old man saw the red fox under the tall tree by the river. " * 10
 CELL = """() => {
@@ -23,22 +23,6 @@ def test_cells_of_a_long_text_are_large_enough_and_buttons_zoom(reader):
     assert opened >= 4
     assert zoom(reader, "Zoom in") > opened
     assert zoom(reader, "Whole map") < 4
-
-
-def test_two_fingers_zoom_the_map_on_a_phone(visit):
-    phone = visit(width=390, height=844, has_touch=True, is_mobile=True)
-    phone.open(text=TEXT, layer=1, head=2)
-    before = phone.page.evaluate(CELL)
-    phone.view.locator(".plot").first.scroll_into_view_if_needed()
-    box = phone.view.locator(".plot .nsewdrag").first.bounding_box()
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 3
-    fingers = phone.page.context.new_cdp_session(phone.page)
-    for kind, apart in [("touchStart", 30), ("touchMove", 60), ("touchMove", 90)]:
-        points = [{"x": x - apart, "y": y, "id": 0}, {"x": x + apart, "y": y, "id": 1}]
-        fingers.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
-    fingers.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
-    phone.page.evaluate("new Promise((done) => setTimeout(done, 300))")
-    assert phone.page.evaluate(CELL) > 1.5 * before
 
 
 def test_lines_of_a_long_text_are_one_screen_high(reader):

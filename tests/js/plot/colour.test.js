@@ -2,7 +2,6 @@ import { deepEqual, equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import {
   diverging,
-  headColour,
   inkOn,
   packPixels,
   computeLevel,
@@ -11,7 +10,6 @@ import {
   peak,
   sequential,
 } from '../../../static/js/plot/colour.js';
-import { MOST_OVERLAID } from '../../../static/js/state/attention_switches.js';
 import { apart, EYES, seen } from './colour_blindness.js';
 
 /** A distance in OKLab that an eye tells when the two lie side by side. */
@@ -173,15 +171,3 @@ test('a head is read at its own place in the array', () => {
   const pixels = rasterise({ ...both, isCausal: true, ceiling: 0.75 }, 2, COLOURS);
   deepEqual(pixel(pixels, 2, 0, 1), colour(255));
 });
-
-const bytesOf = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
-
-for (const theme of ['light', 'dark'])
-  for (const eyes of EYES)
-    test(`the ${theme} colours of heads can be told apart from each other: ${eyes}`, () => {
-      for (let one = 0; one < MOST_OVERLAID; one += 1)
-        for (let other = 0; other < one; other += 1) {
-          const [a, b] = [one, other].map((index) => bytesOf(headColour(theme, index)));
-          ok(apart(seen(a, eyes), seen(b, eyes)) > 3 * JUST_SEEN, `${one} and ${other}`);
-        }
-    });

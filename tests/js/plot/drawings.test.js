@@ -125,10 +125,6 @@ for (const theme of ['light', 'dark']) {
         colour.inkOn(scale, level),
       ]),
     ]);
-  add(
-    `colours of heads, ${theme}`,
-    Array.from({ length: 20 }, (_, head) => colour.headColour(theme, head)),
-  );
 }
 add(
   'levels',

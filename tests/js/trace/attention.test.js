@@ -1,7 +1,6 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import {
-  arranged,
   bareTitle,
   isFilling,
   labelInWords,
@@ -98,43 +97,6 @@ test('every label of the API has words on the page, and another keeps its name',
     [bareTitle(describeLabel('previous')), bareTitle(describeLabel('sink')), bareTitle(null)],
     ['previous', 'sink', ''],
   );
-});
-
-test('rows are layers, or labels with their highest scores first', () => {
-  const heads = headsOf(labelled());
-  const names = (rows) =>
-    rows.map(({ title, heads: of }) => [title, of.map(({ layer, head }) => `${layer}.${head}`)]);
-  deepEqual(names(arranged(heads, 'layer')), [
-    ['0', ['0.0', '0.1']],
-    ['1', ['1.0', '1.1']],
-  ]);
-  deepEqual(names(arranged(heads, 'label')), [
-    ['previous token', ['0.0']],
-    ['sink', ['1.0', '0.1']],
-    ['mixed', ['1.1']],
-  ]);
-});
-
-test('a model with a profile has its heads sorted by the first label over many sentences', () => {
-  const trace = labelled();
-  const paths = [0, 1].map((layer) => `decoder.layers.${layer}.self_attention`);
-  const card = {
-    ...trace.card,
-    head_labels: {
-      [paths[0]]: [{ sink: 0.96, previous: 0.81 }, {}],
-      [paths[1]]: [{ previous: 0.7 }, { sink: 0.99 }],
-    },
-  };
-  const rows = arranged(headsOf({ ...trace, card }), 'label');
-  deepEqual(
-    rows.map(({ title, heads }) => [title, heads.map(({ layer, head }) => `${layer}.${head}`)]),
-    [
-      ['previous token', ['1.0']],
-      ['sink', ['1.1', '0.0']],
-      ['no label', ['0.1']],
-    ],
-  );
-  ok(rows[2].help.includes('over many sentences'));
 });
 
 test('heads are ranked by their weight from one token to another', () => {

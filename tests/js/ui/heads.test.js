@@ -39,15 +39,7 @@ function labelledTrace() {
 }
 
 const { calls, take } = recorder();
-const STATE = {
-  where: '',
-  layer: 1,
-  head: 0,
-  range: 'one',
-  order: 'layer',
-  width: 600,
-  palette: PALETTE,
-};
+const STATE = { where: '', layer: 1, head: 0, range: 'one', width: 600, palette: PALETTE };
 const cells = () => all('.heads-cell');
 let heads;
 
@@ -112,32 +104,6 @@ test('keys walk through the maps', () => {
   deepEqual(stops(), [0, -1, -1, -1]);
 });
 
-test('sorted by label, heads of one label share a row', () => {
-  heads.show(labelledTrace(), { ...STATE, order: 'label' });
-  ok(find('.heads-grid').classList.contains('is-grouped'));
-  deepEqual(
-    all('.heads-row').map((row) => all('.heads-cell', row).length),
-    [2, 1, 1],
-  );
-  deepEqual(
-    all('.heads-row').map((row) => row.style.getPropertyValue('--columns')),
-    ['2', '1', '1'],
-  );
-  deepEqual(texts('.heads-name'), ['1.0', '0.0', '0.1', '1.1'], 'layer and head');
-  equal(all('.is-group').length, 3);
-  equal(find('.is-corner'), null);
-  press(cells()[1], 'ArrowDown');
-  equal(document.activeElement, cells()[2]);
-  press(cells()[0], 'End', { ctrlKey: true });
-  equal(document.activeElement, cells()[3]);
-  heads.show(labelledTrace(), { ...STATE, order: 'label', width: 40 });
-  deepEqual(
-    all('.heads-row').map((row) => row.style.getPropertyValue('--columns')),
-    ['1', '1', '1'],
-  );
-  equal(find('.heads').style.getPropertyValue('--heads'), '1');
-});
-
 /** The card of a model of which each head's labels over many sentences are known. */
 const PROFILED = {
   ...CARD,
@@ -150,7 +116,7 @@ const PROFILED = {
 test('the maps are as large as there is room, and have words if those fit', () => {
   const size = () => find('.heads').style.getPropertyValue('--size');
   const trace = { ...labelledTrace(), card: PROFILED };
-  const show = (width, order = 'layer') => heads.show(trace, { ...STATE, width, order });
+  const show = (width) => heads.show(trace, { ...STATE, width });
   show(600);
   equal(size(), '96px');
   const words = texts('.heads-name');
@@ -163,11 +129,9 @@ test('the maps are as large as there is room, and have words if those fit', () =
   equal(all('.heads-name').length, 0);
   show(10);
   equal(size(), '6px');
-  show(2 * 6 + 2 * 50, 'label');
-  equal(size(), '50px');
   deepEqual(
     ['--gap', '--margin', '--heads'].map((name) => find('.heads').style.getPropertyValue(name)),
-    ['6px', '44px', '2'],
+    ['1px', '26px', '2'],
   );
 });
 
@@ -212,8 +176,6 @@ test('the caption says how to choose, and what is pointed at', () => {
   send(find('.heads-grid'), 'focusout');
   ok(caption() !== rest);
   matchMedia('(hover: none)', false);
-  heads.show(labelledTrace(), { ...STATE, order: 'label' });
-  ok(caption() !== rest);
 });
 
 /** Lays the maps out, 20 pixels wide and high, beside each other. */
@@ -297,28 +259,17 @@ async function withBlock(state = {}, trace = labelledTrace()) {
   show(state, trace);
   return trace;
 }
-const WHOLE = {
-  ...FRAME,
-  attention_which: 'head',
-  attention_what: 'weights',
-  attention_order: 'layer',
-};
+const WHOLE = { ...FRAME, attention_which: 'head', attention_what: 'weights' };
 const show = (state, trace) => block.show(trace, { ...WHOLE, ...state });
 
-test('the block says what its maps are, and is sorted by the switches of the drawing', async () => {
+test('the block says what its maps are', async () => {
   const trace = await withBlock();
   const heading = find('.heads-title h2').textContent;
   equal(all('input', block.element).length, 0, 'its switches are those of the drawing');
-  const before = canvas();
-  show({ attention_order: 'label' }, trace);
-  equal(all('.is-group').length, 3);
-  show({}, trace);
-  equal(all('.is-group').length, 0);
-  equal(canvas(), before);
-  show({ attention_what: 'scores' }, trace);
-  ok(find('.heads-title h2').textContent !== heading);
-  show({ attention_which: 'rollout' }, trace);
-  ok(find('.heads-title h2').textContent !== heading);
+  for (const state of [{ attention_what: 'scores' }, { attention_which: 'rollout' }]) {
+    show(state, trace);
+    ok(find('.heads-title h2').textContent !== heading);
+  }
 });
 
 test('a map that is pressed is brought into sight', async () => {

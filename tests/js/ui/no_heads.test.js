@@ -7,12 +7,7 @@ import { createHeadsBlock } from '../../../static/js/ui/heads_block.js';
 import { FRAME, sampleTrace } from '../sample.js';
 
 const CARD = { kind: 'decoder', n_layers: 2, n_heads: 2, positional: 'sinusoidal' };
-const STATE = {
-  ...FRAME,
-  attention_which: 'head',
-  attention_what: 'weights',
-  attention_order: 'layer',
-};
+const STATE = { ...FRAME, attention_which: 'head', attention_what: 'weights' };
 
 test('without weights there is neither a map nor a pair to rank heads by', () => {
   blank();

@@ -12,7 +12,6 @@ import { namedUnit, readableWords, findUnit } from '../../trace/words.js';
 import { chooseCell, isPredicting } from '../../rules/prediction.js';
 import { canBeLines, QUANTITIES } from '../../state/attention_switches.js';
 import { range } from '../../trace/trace.js';
-import { headColour } from '../../plot/colour.js';
 import { rolesIn } from '../../plot/roles.js';
 import { choosing } from '../../state/state.js';
 import { rowShown } from '../../state/written_rows.js';
@@ -33,7 +32,6 @@ import { control, choice, numbered } from '../../ui/controls.js';
 /**
  * @import { Side } from '../../trace/attention.js'
  * @import { Trace } from '../../trace/trace.js'
- * @import { Theme } from '../../plot/colour.js'
  * @import { ViewCode, ViewState } from '../../plot/figure.js'
  * @import { Switches } from '../../state/attention_switches.js'
  * @import { Control } from '../../ui/controls.js'
@@ -74,10 +72,9 @@ export const attention = {
     const setting = readSetting(trace, state);
     if (!setting) return [];
     const display = [
-      ...ofWhat(setting, state.palette.theme),
+      ...ofWhat(setting),
       ...ofHow(setting),
       choice('range', 'Colours', state.range, RANGES),
-      choice('attention_order', 'Sort heads by', state.attention_order, ORDERS),
       ...(trace.card?.analyses.includes('logit_attribution')
         ? [choice('map', 'Map of the model', state.map, coloursFor(trace))]
         : []),
@@ -138,11 +135,6 @@ function asLines(drawLines, trace, state, subject, { row }) {
       threshold: Math.max(0, leastOf(subject)),
       ceiling: subject.scale.top,
       chosenRow: row < 0 ? null : row,
-      overlaid: subject.overlaid.map(({ head, matrix }, index) => ({
-        name: `head ${head}`,
-        colour: headColour(state.palette.theme, index),
-        weights: matrix,
-      })),
       meaning: describeCells(trace, state, subject),
       table: tableOf(subject),
       sentence: sentenceOf(trace, state, subject),
@@ -188,10 +180,6 @@ const RANGES = [
   { id: 'one', title: '0 to 1', help: 'The same colours for every head' },
   { id: 'head', title: '0 to max', help: 'Up to each head’s own maximum' },
 ];
-const ORDERS = [
-  { id: 'layer', title: 'Layer', help: 'One row for each layer' },
-  { id: 'label', title: 'Label', help: 'Heads with the same label together' },
-];
 const COLOURS = [
   { id: 'effect', title: 'Effect', help: 'What each head adds to the chosen next word' },
   { id: 'writes', title: 'Writes', help: 'The share of what its layer writes' },
@@ -208,11 +196,6 @@ const coloursFor = (trace) => [
 const WHICH = [
   { id: 'head', title: 'One head', help: 'The head chosen in the overview' },
   { id: 'heads', title: 'Several', help: 'The mean of selected heads of this layer' },
-  {
-    id: 'overlay',
-    title: 'Overlaid',
-    help: 'Selected heads of this layer, each in its own colour',
-  },
   { id: 'mean', title: 'Mean', help: 'The mean of all heads of this layer' },
   {
     id: 'max',
@@ -256,13 +239,8 @@ const HIDE = [
   },
 ];
 
-/**
- * @param {NonNullable<ReturnType<typeof readSetting>>} setting
- * @param {Theme} theme
- * @returns {Control[]}
- */
-function ofWhat({ place, nHeads, switches: { what, which, heads } }, theme) {
-  const isOverlaid = which === 'overlay';
+/** @param {NonNullable<ReturnType<typeof readSetting>>} setting @returns {Control[]} */
+function ofWhat({ place, nHeads, switches: { what, which, heads } }) {
   const quantities = Object.entries(QUANTITIES).map(([id, { title, help }]) => ({
     id,
     title,
@@ -273,15 +251,10 @@ function ofWhat({ place, nHeads, switches: { what, which, heads } }, theme) {
   return [
     choice('attention_what', 'Show', what, isRolled ? quantities.slice(0, 2) : quantities),
     choice('attention_which', 'Of', which, canRoll ? WHICH : WHICH.slice(0, -1)),
-    ...(which === 'heads' || isOverlaid
+    ...(which === 'heads'
       ? [
           control('counts', 'attention_heads', 'Heads', heads, {
             options: numbered(range(nHeads), 'Head'),
-            ...(isOverlaid && {
-              colours: range(nHeads).map((head) =>
-                heads.includes(head) ? headColour(theme, heads.indexOf(head)) : null,
-              ),
-            }),
           }),
         ]
       : []),
@@ -290,15 +263,12 @@ function ofWhat({ place, nHeads, switches: { what, which, heads } }, theme) {
 
 /** @param {NonNullable<ReturnType<typeof readSetting>>} setting @returns {Control[]} */
 function ofHow({ place, isWritten, switches }) {
-  const { what, as, isWords, hidden, isRenormalised, threshold, isShare } = switches;
+  const { what, as, isWords, hidden, threshold, isShare } = switches;
   const words = control('flag', 'attention_words', 'Whole words', isWords, {
     isSet: isWords,
     help: 'The tokens of a word merged: columns summed, rows averaged',
   });
   const hide = choice('attention_hide', 'Mute', hidden, HIDE);
-  const renormalise = control('flag', 'attention_renormalise', 'Renormalise rows', isRenormalised, {
-    help: 'Divide each remaining row by its sum',
-  });
   const least = control('number', 'attention_threshold', 'Threshold', threshold, {
     least: 0,
     most: isShare ? 0.5 : 1,
@@ -306,11 +276,7 @@ function ofHow({ place, isWritten, switches }) {
     isSet: threshold > 0,
     shown: threshold === 0 ? 'none' : isShare ? String(threshold) : percent(threshold, 0),
   });
-  const more = [
-    ...(isShare ? [words] : []),
-    ...(isShare && (hidden === 'first' || hidden === 'special') ? [renormalise] : []),
-    ...(what === 'scores' ? [] : [least]),
-  ];
+  const more = [...(isShare ? [words] : []), ...(what === 'scores' ? [] : [least])];
   return [
     ...(place.id === 'cross'
       ? [choice('attention_rows', 'Word', isWritten ? 'written' : 'next', ROWS)]
@@ -383,22 +349,14 @@ function notesOf(trace, subject, nLeft = 0) {
  * @param {Switches} switches
  * @returns {string} '' if it can
  */
-function whyNot({ which, heads, isWords, isRenormalised }) {
-  const isOne = which === 'head' || (areChosen(which) && heads.length === 1);
+function whyNot({ which, heads, isWords }) {
+  const isOne = which === 'head' || (which === 'heads' && heads.length === 1);
   if (!isOne) return '“Why” needs one head.';
-  if (isWords) return '“Why” needs single tokens; a cell of whole words combines several.';
-  return isRenormalised ? '“Why” needs the model’s own weights; these are renormalised.' : '';
-}
-
-/** Return true if the heads are chosen one by one. @param {string} which */
-function areChosen(which) {
-  return which === 'heads' || which === 'overlay';
+  return isWords ? '“Why” needs single tokens; a cell of whole words combines several.' : '';
 }
 
 /** @param {Switches} switches */
-function ofHeads({ which, heads, as, isShare }) {
-  if (which === 'overlay' && heads.length > 1)
-    return `Each head has its own colour${as === 'lines' ? '' : '; a cell has that of the head with the largest weight there'}.`;
+function ofHeads({ which, isShare }) {
   return which === 'max' && isShare
     ? 'Each cell is the largest weight of any head, so rows sum to 1 or more.'
     : '';
@@ -412,7 +370,7 @@ function ofWords({ isWords, which }) {
 
 /** @param {Trace} trace @param {Subject} subject */
 function ofHidden(trace, { place, switches }) {
-  const { isRenormalised, isShare, resting } = switches;
+  const { isShare, resting } = switches;
   const hidden = hiddenBy(switches);
   if (resting > 0)
     return `The first token, ${quoted(tokensOf(trace, place.columns)[0])}, is left out: ${percent(resting, 0)} of the weight rests on it and would hide the rest. Colours end at the highest weight that is shown.`;
@@ -421,10 +379,7 @@ function ofHidden(trace, { place, switches }) {
     hidden === 'first'
       ? `The first token, ${quoted(tokensOf(trace, place.columns)[0])}, is hidden`
       : 'Special tokens are hidden';
-  if (!isShare) return `${what}.`;
-  return isRenormalised
-    ? `${what}, and rows are renormalised, so that the rest of each sums to 1.`
-    : `${what}; rows are not renormalised, so they sum to less than 1.`;
+  return `${what}${isShare ? '; rows are not renormalised, so they sum to less than 1' : ''}.`;
 }
 
 /** @param {Switches} switches */

@@ -40,7 +40,6 @@ const memo = createMemo();
  * @property {string} name which heads of which layer
  * @property {string} details what was done to their numbers, each after a comma; '' for nothing
  * @property {Matrix} matrix rows by columns; NaN if masked
- * @property {{head: number, matrix: Matrix}[]} overlaid each head by itself, if they are shown in colours; else empty
  * @property {Unit[]} rows
  * @property {Unit[]} columns
  * @property {Request} request what of the API’s trace holds these numbers
@@ -72,7 +71,7 @@ export function readSetting(trace, state) {
 /** @param {ViewState} state @param {number} nHeads @param {Switches} switches */
 function headsOf({ head }, nHeads, { which, heads }) {
   if (which === 'head') return [head];
-  return which === 'heads' || which === 'overlay' ? heads : range(nHeads);
+  return which === 'heads' ? heads : range(nHeads);
 }
 
 /**
@@ -133,17 +132,12 @@ function worked(trace, state, setting) {
       setting,
     ),
   );
-  const isOverlaid = switches.which === 'overlay';
   const { matrix, rows, columns } = withoutHidden(
-    combined(each, isOverlaid || switches.which === 'max' ? 'max' : 'mean'),
+    combined(each, switches.which === 'max' ? 'max' : 'mean'),
     units,
     place,
     switches,
   );
-  const overlaid = (isOverlaid ? heads : []).map((head, index) => ({
-    head,
-    matrix: withoutHidden(each[index], units, place, switches).matrix,
-  }));
   return {
     place,
     switches,
@@ -162,7 +156,6 @@ function worked(trace, state, setting) {
     name: nameOf(trace, state, setting, heads),
     details: detailsOf(switches),
     matrix,
-    overlaid,
     rows,
     columns,
     request,
@@ -209,7 +202,7 @@ function sourceOf(trace, state, { place, site, nHeads, switches }) {
  * @param {NonNullable<ReturnType<typeof readSetting>>} setting
  */
 function madeOf({ layer }, { isWritten, switches }) {
-  const { which, heads, isWords, isRenormalised, threshold } = switches;
+  const { which, heads, isWords, threshold } = switches;
   const hidden = hiddenBy(switches);
   const isMean = which === 'mean' || (which === 'heads' && heads.length > 1);
   const done = [
@@ -217,10 +210,9 @@ function madeOf({ layer }, { isWritten, switches }) {
     isWritten && 'each row is named by the token that is written from it',
     isWords && 'pieces are merged into words',
     isMean && 'the mean of the heads is taken',
-    (which === 'max' || which === 'overlay') && 'the largest of the heads is taken',
+    which === 'max' && 'the largest of the heads is taken',
     hidden !== 'nothing' &&
       `${hidden === 'first' ? 'the first token is' : 'special tokens are'} hidden`,
-    isRenormalised && 'rows are renormalised',
   ].filter((words) => words !== false);
   const isDrawnLess =
     threshold > 0 && 'values under the threshold are not drawn but are included here';
@@ -293,18 +285,16 @@ function byUnit(matrix, { rows, columns }, { isWritten, switches: { isWords } })
  * @param {Switches} switches
  */
 function withoutHidden(matrix, units, place, switches) {
-  const { isRenormalised } = switches;
   const hidden = hiddenBy(switches);
   if (hidden === 'nothing') return { matrix, ...units };
   const columns = left(units.columns, hidden);
   const rows =
     place.rows === place.columns ? left(units.rows, hidden) : units.rows.map((_, index) => index);
   const value = valueIn(matrix);
-  const kept = buildMatrix(rows.length, columns.length, (row, column) =>
-    value(rows[row], columns[column]),
-  );
   return {
-    matrix: isRenormalised ? renormalised(kept) : kept,
+    matrix: buildMatrix(rows.length, columns.length, (row, column) =>
+      value(rows[row], columns[column]),
+    ),
     rows: rows.map((index) => units.rows[index]),
     columns: columns.map((index) => units.columns[index]),
   };
@@ -342,7 +332,6 @@ function nameOf(trace, { layer }, { place, switches }, heads) {
         heads.length === 1
           ? `layer ${layer}, head ${heads[0]}`
           : `layer ${layer}, mean of heads ${enumerated(heads)}`,
-      overlay: `layer ${layer}, heads ${enumerated(heads)} overlaid`,
       mean: `layer ${layer}, mean of all heads`,
       max: `layer ${layer}, largest of all heads`,
       rollout: `rollout up to layer ${layer}`,
@@ -358,13 +347,11 @@ export function hiddenBy({ hidden, resting }) {
 
 /** @param {Switches} switches */
 function detailsOf(switches) {
-  const { isWords, isRenormalised } = switches;
   const hidden = hiddenBy(switches);
   const done = [
-    isWords && 'by word',
+    switches.isWords && 'by word',
     hidden === 'first' && 'first token hidden',
     hidden === 'special' && 'special tokens hidden',
-    isRenormalised && 'renormalised',
   ];
   return done
     .filter(Boolean)
@@ -406,28 +393,4 @@ function left(units, hidden) {
   return units.flatMap(({ is_special: isSpecial }, index) =>
     (hidden === 'first' && index === 0) || (hidden === 'special' && isSpecial) ? [] : [index],
   );
-}
-
-/**
- * @param {Matrix} matrix not negative; NaN if masked
- * @returns {Matrix} every row divided by its sum; a row of zeros stays as it is
- */
-function renormalised({ rows, columns, data }) {
-  const scaled = data.slice();
-  for (let row = 0; row < rows; row += 1) {
-    const cells = scaled.subarray(row * columns, (row + 1) * columns);
-    const sum = sumOf(cells);
-    if (sum > 0)
-      cells.forEach((value, column) => {
-        cells[column] = value / sum;
-      });
-  }
-  return { rows, columns, data: scaled };
-}
-
-/** @param {ArrayLike<number>} values @returns {number} their sum, NaN counting for nothing */
-function sumOf(values) {
-  let sum = 0;
-  for (let at = 0; at < values.length; at += 1) if (!Number.isNaN(values[at])) sum += values[at];
-  return sum;
 }

@@ -1,17 +1,13 @@
-/**
- * An attention map as a matrix of square cells, and the grid behind it. Of several heads over each
- * other, a cell has the colour of the head with the largest weight, and a line that of its head.
- */
+/** An attention map as a matrix of square cells, and the grid behind it. */
 
 import { tokensOf } from '../../trace/attention.js';
 import { capitalised } from '../../words/lists.js';
-import { share, tick } from '../../words/numbers.js';
+import { tick } from '../../words/numbers.js';
 import { columnOf, highestIn, rowOf, valueIn } from '../../trace/trace.js';
 import { alone, namedUnit, spread, tokensIn, unitLabels, findUnit } from '../../trace/words.js';
 import { chart } from '../../plot/chart.js';
-import { headColour } from '../../plot/colour.js';
 import { roleBands } from '../../plot/roles.js';
-import { cell, reader } from '../../plot/marks/mark.js';
+import { cell } from '../../plot/marks/mark.js';
 import { band, linearTicks } from '../../plot/scales.js';
 import { choosing, createMemo, queryOf } from '../../state/state.js';
 
@@ -19,7 +15,7 @@ import { choosing, createMemo, queryOf } from '../../state/state.js';
  * @import { Matrix, Trace } from '../../trace/trace.js'
  * @import { Side } from '../../trace/attention.js'
  * @import { Unit } from '../../trace/words.js'
- * @import { Palette, ViewState } from '../../plot/figure.js'
+ * @import { ViewState } from '../../plot/figure.js'
  * @import { CellCursor, SentenceLink } from '../../plot/grid.js'
  * @import { Meaning } from '../../plot/marks/mark.js'
  * @import { Ramp } from '../../plot/scales.js'
@@ -31,7 +27,7 @@ const memo = createMemo();
 
 /** @param {Trace} trace @param {ViewState} state @param {Subject} subject */
 export function matrixChart(trace, state, subject) {
-  const { matrix, scale, quantity, overlaid } = subject;
+  const { matrix, scale, quantity } = subject;
   const { palette } = state;
   const { row, column } = chosenIn(trace, state, subject);
   const { rows, columns, ...table } = tableOf(subject);
@@ -53,18 +49,7 @@ export function matrixChart(trace, state, subject) {
         keep: kept?.rows,
       }),
       marks: [
-        ...(overlaid.length > 0
-          ? [
-              reader(matrix.rows, matrix.columns, describeCells(trace, state, subject)),
-              ...strongestOf(subject, palette),
-            ]
-          : [
-              cell(matrix, {
-                ramp,
-                fill: shades(subject),
-                ...describeCells(trace, state, subject),
-              }),
-            ]),
+        cell(matrix, { ramp, fill: shades(subject), ...describeCells(trace, state, subject) }),
         ...roleBands(trace, subject.place, subject),
       ],
       size: { isSquare: true, isZoomable: true },
@@ -297,7 +282,7 @@ function tinted({ place, bottom }, units, values, count) {
  * @param {'say'|'sayMost'|'sayLookedAt'} [way]
  */
 function sentence(
-  { place, isWritten, matrix, rows, columns, quantity, name, details, overlaid },
+  { place, isWritten, matrix, rows, columns, quantity, name, details },
   row,
   column,
   way = 'say',
@@ -306,65 +291,10 @@ function sentence(
   const query = `${isWritten ? 'the row that wrote ' : ''}${namedUnit(rows, row)}`;
   if (Number.isNaN(value))
     return `${query} cannot attend to ${namedUnit(columns, column)}, which comes later (${name}${details})`;
-  if (overlaid.length > 0)
-    return eachHead(overlaid, query, namedUnit(columns, column), row, column);
   const isItself = place.rows === place.columns && rows[row].first === columns[column].first;
   const key = isItself && way !== 'sayLookedAt' ? 'itself' : namedUnit(columns, column);
   // A cell is spoken with the digits of its tip.
   const much = way === 'say' ? quantity.write(value, DIGITS) : quantity.write(value);
   const said = `${quantity[way](query, key, much)} (${name}${details})`;
   return isWritten ? capitalised(said) : said;
-}
-
-/**
- * Return the weight of every overlaid head, the largest first.
- * @param {Subject['overlaid']} overlaid
- * @param {string} query
- * @param {string} key
- * @param {number} row
- * @param {number} column
- */
-function eachHead(overlaid, query, key, row, column) {
-  const each = overlaid
-    .map(({ head, matrix }) => ({ head, weight: matrix.data[row * matrix.columns + column] }))
-    .sort((a, b) => b.weight - a.weight)
-    .map(({ head, weight }) => `head ${head} ${share(weight, 2)}`);
-  return `${query} to ${key}: ${each.join(', ')}`;
-}
-
-/** @typedef {{head: number, matrix: Matrix}} HeadMatrix */
-
-/**
- * Return a map for each head of the cells in which its weight is the largest, in its colour.
- * @param {Subject} subject
- * @param {Palette} palette
- */
-function strongestOf(subject, { theme, surface }) {
-  const { overlaid, scale, quantity } = subject;
-  const { data, ...size } = shades(subject);
-  return overlaid.map(({ head }, index) =>
-    cell(
-      {
-        ...size,
-        data: data.map((value, at) => (strongestAt(overlaid, at) === index ? value : NaN)),
-      },
-      {
-        ramp: {
-          title: quantity.noun,
-          domain: [scale.bottom, scale.top],
-          stops: [surface, headColour(theme, index)],
-          legend: 'none',
-        },
-        swatch: `head ${head}`,
-      },
-    ),
-  );
-}
-
-/** @param {HeadMatrix[]} overlaid @param {number} at of a cell @returns {number} index of a head */
-function strongestAt(overlaid, at) {
-  return overlaid.reduce(
-    (best, { matrix }, index) => (matrix.data[at] > overlaid[best].matrix.data[at] ? index : best),
-    0,
-  );
 }

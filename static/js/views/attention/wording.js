@@ -75,8 +75,6 @@ function firstSentence(placeId, { what, as }) {
 }
 
 /** Return true if the drawn rows sum to 1. @param {Partial<Switches>} switches */
-function sumsToOne({ isShare, which, hidden, isRenormalised }) {
-  return (
-    isShare && which !== 'max' && which !== 'overlay' && (hidden === 'nothing' || isRenormalised)
-  );
+function sumsToOne({ isShare, which, hidden }) {
+  return isShare && which !== 'max' && hidden === 'nothing';
 }

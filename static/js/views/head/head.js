@@ -33,7 +33,7 @@ import { choice, tokenOptions } from '../../ui/controls.js';
 import { element } from '../../ui/dom.js';
 import { rolesIn } from '../../plot/roles.js';
 import { ROLES, rolesFigure } from './roles.js';
-import { asksForAtlas, ATLAS_PARTS, atlasFigure } from './atlas_figures.js';
+import { asksForAtlas, ATLAS, atlasFigure } from './atlas_figures.js';
 
 /**
  * @import { Place } from '../../trace/attention.js'
@@ -95,7 +95,7 @@ export const head = {
     [
       ...(rolesIn(trace).length > 0 ? [ROLES] : []),
       ...PANELS,
-      ...(trace.card?.has_atlas ? ATLAS_PARTS : []),
+      ...(trace.card?.has_atlas ? [ATLAS] : []),
     ].map((id) => ({ id, state: { chart: id } })),
 
   /** Load what is no figure: the search of the corpus, and the measuring of a profile. */
@@ -122,8 +122,7 @@ export const head = {
       return rolesFigure(`${place.stack}.layers.${state.layer}.${place.ending}`, state);
     if (state.chart === 'writes' || state.chart === 'seeks')
       return circuitFigure(state.chart, trace, place, state);
-    const part = ATLAS_PARTS.find((name) => name === state.chart);
-    if (part) return atlasFigure(part, trace, place, state);
+    if (state.chart === ATLAS) return atlasFigure(trace, place, state);
     const { layer, head: number } = state;
     const title = capitalised(headInWords(trace, place, layer, number));
     const answer = state.answers?.card;

@@ -182,13 +182,6 @@ test('the first token is left out by itself where most of a large model’s head
   equal(of({}, { card: { ...card, n_layers: 4 } }).grid.columns, COUNT);
 });
 
-test('renormalised rows sum to 1 again, and the help says so', () => {
-  const figure = shown({ attention_hide: 'special', attention_renormalise: true, head: 1 });
-  rowsOf(figure).forEach((row) => close(sum(row), 1));
-  match(figure.help, /Special tokens are hidden, and rows are renormalised/);
-  match(figure.grid.quantity, /special tokens hidden, renormalised$/);
-});
-
 test('cells under the threshold have the lowest colour, cells of the future none, and both keep their numbers', () => {
   const { data, grid, help } = shown({ attention_threshold: 0.1 });
   const [map] = data;
@@ -249,10 +242,10 @@ test('incompatible switches are not offered', () => {
       .controls(sampleTrace(), { ...FRAME, ...state })
       .map(({ name }) => name.replace('attention_', ''))
       .join(' ');
-  equal(names({}), 'what which as hide words threshold range order');
-  equal(names({ attention_what: 'scores' }), 'what which hide range order');
+  equal(names({}), 'what which as hide words threshold range');
+  equal(names({ attention_what: 'scores' }), 'what which hide range');
   const several = { attention_which: 'heads', attention_hide: 'first' };
-  equal(names(several), 'what which heads as hide words renormalise threshold range order');
+  equal(names(several), 'what which heads as hide words threshold range');
   const { options } = controlNamed('attention_what', { attention_which: 'rollout' });
   equal(options.map(({ id }) => id).join(), 'weights,log');
   deepEqual(controlNamed('attention_heads', { ...several, head: 1 }).value, [1], 'the open head');
@@ -334,48 +327,4 @@ test('a chosen head is shown, or joins or leaves the shown set', () => {
     head: 0,
     attention_heads: [0],
   });
-});
-
-// --- overlaid ------------------------------------------------------------------------------------
-
-await attention.prepare(sampleTrace(), { ...FRAME, attention_which: 'overlay' });
-const OVERLAID = { attention_which: 'overlay', attention_heads: [0, 1] };
-
-/** The names in the legend, after a square of their colour. */
-const swatchesOf = ({ layout }) =>
-  layout.annotations.flatMap(({ text }) => (text.startsWith('■ ') ? [text.slice(2)] : []));
-
-test('overlaid heads have a colour each, and a cell that of the head with the largest weight', () => {
-  const trace = sampleTrace();
-  const figure = shown(OVERLAID, trace);
-  const { data, shape, scale } = trace.tensors[`${SITE}.weights`];
-  const of = (head, row, column) => data[(head * shape[1] + row) * shape[2] + column] * scale;
-  const maps = figure.data.filter(({ type }) => type === 'heatmap');
-  equal(maps.length, 2);
-  ok(maps[0].colorscale[1][1] !== maps[1].colorscale[1][1]);
-  for (let row = 0; row < COUNT; row += 1)
-    for (let column = 0; column <= row; column += 1) {
-      const winner = of(1, row, column) > of(0, row, column) ? 1 : 0;
-      close(maps[winner].z[row][column], of(winner, row, column));
-      equal(maps[1 - winner].z[row][column], null);
-    }
-  match(figure.grid.describe(3, 1), /head \d 0?\.\d+, head \d/);
-  deepEqual(swatchesOf(figure), ['head 0', 'head 1']);
-});
-
-test('each overlaid head can be switched, has its colour beside the switch, and is drawn in lines', () => {
-  const state = { ...FRAME, ...OVERLAID, attention_heads: [1] };
-  const heads = attention.controls(sampleTrace(), state).find(({ label }) => label === 'Heads');
-  deepEqual(
-    heads.colours.map((colour) => colour === null),
-    [true, false],
-  );
-  const figure = shown({ ...OVERLAID, attention_as: 'lines' });
-  const colours = new Set(
-    figure.data
-      .filter(({ mode, line }) => mode === 'lines' && line.color.startsWith('#'))
-      .map(({ line }) => line.color),
-  );
-  ok(colours.size >= 2);
-  deepEqual(swatchesOf(figure), ['head 0', 'head 1']);
 });
