@@ -23,8 +23,8 @@ class Evidence:
 
     ``text`` is held-out text, held-out pairs for `translate`, or comparisons that were not trained
     on for `reward`. ``other`` are texts of another kind, of unseen authors for instance. ``corpus``
-    is the training corpus: `stories` counts there its words and which tokens each expert takes,
-    `translate` trains the IBM models on it. ``minimal_pairs`` are grammatical sentences and their
+    is the training corpus: `stories` counts there which tokens each expert takes, `translate` looks
+    for names that it lacks. ``minimal_pairs`` are grammatical sentences and their
     ungrammatical twins, ``gold`` a second word alignment.
     """
 

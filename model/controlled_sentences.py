@@ -79,28 +79,6 @@ def subject_sentences() -> list[ControlledSentence]:
     return sentences
 
 
-def second_verb_sentences() -> list[ControlledSentence]:
-    """Make sentences with a second verb, whose subject is that of the first: "X met Y and was".
-
-    The other noun, the object of the first verb, has the other number. 360 sentences.
-    """
-    return [
-        _filled(
-            f"The {{subject}} {first} the {{other}} and {{verb}} very happy.",
-            {
-                "subject": subject[number],
-                "other": other[1 - number],
-                "verb": ("was", "were")[number],
-            },
-            query="verb",
-            right="subject",
-            other="other",
-        )
-        for subject, other in permutations(NOUNS, 2)
-        for first, number in product(("met", "saw"), (0, 1))
-    ]
-
-
 def antecedent_sentences() -> list[ControlledSentence]:
     """Make sentences with a man, a woman and a pronoun that only one of them fits.
 

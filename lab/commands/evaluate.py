@@ -49,8 +49,8 @@ def evaluate(
     corpus: Annotated[
         Files,
         option(
-            "The training corpus, to count the tokens of each expert or to train the IBM "
-            "models; repeat it for more.",
+            "The training corpus, to count the tokens of each expert or to find names that a "
+            "translator never read; repeat it for more.",
             "FILE",
         ),
     ] = None,

@@ -43,7 +43,6 @@ from headlight.model.controlled_sentences import (
     NOUNS,
     ControlledSentence,
     antecedent_sentences,
-    second_verb_sentences,
     subject_sentences,
 )
 from headlight.model.corpus import TokenStream, read_documents
@@ -185,28 +184,6 @@ def next_to_query(
                 weights_from[name].append(np.array(on))
     means = {name: np.mean(rows, axis=0) for name, rows in weights_from.items() if rows}
     return {name: (float(right), float(other)) for name, (right, other) in means.items()}
-
-
-def head_controls(checkpoint: Checkpoint) -> dict[str, Any]:
-    """Measure where the heads of examples look from the words next to the query.
-
-    Returns:
-        For each example that claims ``subject`` or ``nouns``, by its title, `next_to_query` as
-        ``right`` and ``other``; for ``subject`` also ``second_verb``, in "X met Y and was", whose
-        ``right`` is X.
-    """
-    sentences = {"subject": subject_sentences, "nouns": antecedent_sentences}
-    figures: dict[str, Any] = {}
-    for title, example in checkpoint.description.card.examples.items():
-        if isinstance(example, Example) and example.claim in sentences:
-            claim = Claim(checkpoint, example)
-            on = next_to_query(claim, sentences[example.claim]())
-            if example.claim == "subject":
-                on["second_verb"] = next_to_query(claim, second_verb_sentences())["query"]
-            figures[title] = {
-                name: {"right": right, "other": other} for name, (right, other) in on.items()
-            }
-    return figures
 
 
 def _places(tokens: Sequence[Token], span: tuple[int, int]) -> list[int]:

@@ -24,12 +24,11 @@ from headlight.lab.evaluation import (
     translate,
 )
 from headlight.lab.evaluation.agreement import agreement_figures
-from headlight.lab.evaluation.examples import BOOKS, head_controls, measure_examples
+from headlight.lab.evaluation.examples import BOOKS, measure_examples
 from headlight.lab.evaluation.minimal_pairs import grammar_pairs, pair_figures
 from headlight.lab.evaluation.minimal_pairs import read_pairs as read_minimal_pairs
 from headlight.lab.evaluation.moe import expert_tokens
 from headlight.lab.evaluation.robustness import FORMS, robustness
-from headlight.lab.evaluation.score_shares import share_figures
 from headlight.lab.evaluation.text import bits_per_byte
 from headlight.lab.evaluation.translate import bleu
 from headlight.lab.evaluation.word_alignment import read_gold
@@ -54,8 +53,6 @@ Measured = Callable[[Checkpoint, Sequence[str]], Mapping[str, Any]]
 _NEEDED = {
     "minimal_pairs": "minimal_pairs",
     "minimal_pairs_by_paradigm": "minimal_pairs",
-    "ibm_models": "corpus",
-    "sampling": "corpus",
     "alignment_literary": "gold",
 }
 """The figures of a card that no text gives, and the file that each needs."""
@@ -168,8 +165,7 @@ def sample_figures(checkpoint: Checkpoint) -> dict[str, Any]:
     """Measure a model, and what the examples on its card claim, on the project's own texts.
 
     Returns:
-        The figures by name, rounded to four digits; under ``examples`` those of `measure_examples`,
-        under ``controls`` those of `head_controls`.
+        The figures by name, rounded to four digits; under ``examples`` those of `measure_examples`.
 
     Raises:
         CorpusError: the sample is shorter than the model's context.
@@ -182,8 +178,6 @@ def sample_figures(checkpoint: Checkpoint) -> dict[str, Any]:
     figures = rounded(figures)
     if examples := measure_examples(checkpoint, read_documents((SAMPLE,))):
         figures["examples"] = rounded(examples)
-    if controls := head_controls(checkpoint):
-        figures["controls"] = rounded(controls)
     return figures
 
 
@@ -250,16 +244,7 @@ class StoriesFigures(TextFigures):
             return {}
         pairs = read_minimal_pairs(evidence.minimal_pairs) if evidence.minimal_pairs else []
         documents = read_documents(evidence.text)
-        figures = stories.evaluate(checkpoint, documents, pairs)
-        if evidence.corpus:
-            corpus = read_documents(evidence.corpus)
-            figures["sampling"] = stories.sampling_figures(checkpoint, documents, corpus)
-        return figures
-
-    def own_sentences(self, checkpoint: Checkpoint) -> dict[str, Any]:
-        """As `TextFigures.own_sentences`, and what shares of scores foretell of cuts."""
-        figures, shares = super().own_sentences(checkpoint), share_figures(checkpoint)
-        return {**figures, "score_shares": shares} if shares else figures
+        return stories.evaluate(checkpoint, documents, pairs)
 
 
 class FillFigures(TextFigures):

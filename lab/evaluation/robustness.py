@@ -1,4 +1,4 @@
-"""The reach of a language model's figures: typed forms, other texts and lengths."""
+"""The reach of a language model's figures: typed forms and other texts."""
 
 from __future__ import annotations
 
@@ -8,19 +8,15 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import Any
 
-import torch
-
 from headlight.lab.evaluation import fill
-from headlight.lab.evaluation.text import bits_per_byte, token_bits, whole_rows
+from headlight.lab.evaluation.text import bits_per_byte
 from headlight.model.checkpoint.checkpoint import Checkpoint
-from headlight.model.corpus import CorpusError, TokenStream, lines
+from headlight.model.corpus import CorpusError
 
 MOST_BYTES = 50_000
 """As much of a text is read, from the beginning of each document."""
 
 N_BLANKS = 500
-SPANS = (1, 17, 65)
-"""The first token of each group of positions, or the least length of each group of paragraphs."""
 
 OPENING = re.compile(r'(?<!\S)"')
 
@@ -58,8 +54,7 @@ def robustness(
     Returns:
         ``figure``: its name. ``bytes``, those of the text that were read. ``forms``: the figure by
         form of `FORMS`; an encoder has none of a form without a word of one token.
-        ``other_texts``: the figure by name. ``length``: of a decoder the loss in bits a token by
-        the position in the context, of an encoder the figure by the paragraph's number of tokens.
+        ``other_texts``: the figure by name.
 
     Raises:
         CorpusError: a text is shorter than one context.
@@ -71,9 +66,6 @@ def robustness(
         "figure": "masked_word_accuracy" if is_encoder else "bits_per_byte",
         "bytes": _size(written),
         "forms": {},
-        "length": _by_paragraph(checkpoint, written)
-        if is_encoder
-        else _by_position(checkpoint, written),
     }
     for name, typed in FORMS.items():
         with suppress(CorpusError):  # a word in capitals may have several tokens, for instance
@@ -116,40 +108,3 @@ def _accuracy(checkpoint: Checkpoint, documents: Sequence[str], _n_bytes: int) -
     figures = fill.evaluate(checkpoint, documents, n_blanks=N_BLANKS)
     accuracy: float = figures["masked_word_accuracy"]
     return accuracy
-
-
-def _by_position(checkpoint: Checkpoint, documents: Sequence[str]) -> dict[str, float]:
-    """Return the mean loss in bits of each group of positions, in rows of one context."""
-    length = checkpoint.config.max_tokens - 1
-    ids = TokenStream.encode(documents, checkpoint.tokenizer).ids
-    rows = whole_rows(ids, length)
-    losses = torch.cat([token_bits(checkpoint, part) for part in rows.split(16)]).mean(dim=0)
-    return {
-        name: losses[first - 1 : until].mean().item()
-        for name, (first, until) in _spans(length).items()
-    }
-
-
-def _by_paragraph(checkpoint: Checkpoint, documents: Sequence[str]) -> dict[str, float]:
-    """Return the accuracy by the number of tokens of a paragraph."""
-    paragraphs = [line for line in lines(documents) if line.strip()]
-    sizes = [len(ids) for ids in checkpoint.tokenizer.encode_ids(paragraphs)]
-    limit = checkpoint.config.max_tokens
-    accuracies = {}
-    for name, (first, until) in _spans(limit).items():
-        part = [
-            paragraph
-            for paragraph, size in zip(paragraphs, sizes, strict=True)
-            if first <= size <= until
-        ]
-        if part:
-            accuracies[name] = _accuracy(checkpoint, part, 0)
-    return accuracies
-
-
-def _spans(length: int) -> dict[str, tuple[int, int]]:
-    """Return the first and the last position of each group of `SPANS`, by its name."""
-    begins = [begin for begin in SPANS if begin <= length]
-    ends = [*(begin - 1 for begin in begins[1:]), length]
-    spans = list(zip(begins, ends, strict=True))
-    return {f"{first}_to_{last}_tokens": (first, last) for first, last in spans}

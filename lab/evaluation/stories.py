@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,25 +24,9 @@ from headlight.model.tokenizer import Tokenizer
 HEAD_ROWS = 32
 OPENINGS = Path(__file__).with_name("gold") / "openings.txt"
 PAGE_SAMPLING = Sampling(temperature=0.8, top_p=0.9)
-"""The settings that the page's Generate begins with.
-
-Of those in `sampling_figures`, the one that invents the fewest words.
-"""
-SETTINGS = tuple(
-    Sampling(temperature=temperature, top_p=top_p)
-    for temperature, top_p in (
-        (0.7, 0.9),
-        (0.8, 0.9),
-        (0.8, 0.95),
-        (0.8, 1.0),
-        (0.9, 0.9),
-        (1.0, 0.9),
-    )
-)
-N_PARAGRAPHS, N_GIVEN, N_COMPARED = 64, 32, 64
+"""The settings that the page's Generate begins with."""
 N_CONTINUED = 48
 WORD = re.compile(r" [^\W\d_]{2,}")
-LETTERS = re.compile(r"[^\W\d_]+")
 
 
 def evaluate(
@@ -116,65 +99,6 @@ def continuations(checkpoint: Checkpoint) -> dict[str, str]:
         ids = [token.id for token in written if token.id != tokenizer.end_id]
         texts[opening] = tokenizer.decode(ids)
     return texts
-
-
-def sampling_figures(
-    checkpoint: Checkpoint, documents: Sequence[str], corpus: Sequence[str]
-) -> dict[str, dict[str, float]]:
-    """Compare what each setting of sampling writes with the text that it continues.
-
-    Paragraphs evenly spread over the documents are cut after 32 tokens, and 64 tokens are drawn
-    for each. Little randomness repeats itself, much invents words (Holtzman et al. 2020,
-    https://arxiv.org/abs/1904.09751, section 5).
-
-    Args:
-        checkpoint: a model that reads 97 tokens or more.
-        documents: held-out text.
-        corpus: the training text; a word that it has less than twice is unknown.
-
-    Returns:
-        For ``text``, the paragraphs' own tokens, and for each setting, like ``0.8, 0.9``
-        (temperature, top-p): ``unknown_words``, the share of words, and ``repeated``, the share of
-        runs of three tokens that occur before in the same continuation. Nothing without such
-        paragraphs.
-    """
-    tokenizer = checkpoint.tokenizer
-    counts = Counter(word for text in corpus for word in _words(text))
-    encoded = [tokenizer.encode(line) for text in documents for line in text.splitlines()]
-    n_needed = N_GIVEN + N_COMPARED
-    rows = [[token.id for token in line if not token.is_special] for line in encoded]
-    rows = [row for row in rows if len(row) >= n_needed]
-    rows = rows[:: max(1, len(rows) // N_PARAGRAPHS)][:N_PARAGRAPHS]
-    if not rows or checkpoint.config.max_tokens <= n_needed:
-        return {}
-    written = {"text": [row[N_GIVEN:n_needed] for row in rows]}
-    for setting in SETTINGS:
-        written[f"{setting.temperature}, {setting.top_p}"] = [
-            _drawn(checkpoint, row[:N_GIVEN], setting, seed) for seed, row in enumerate(rows)
-        ]
-    return {name: _writing(tokenizer, texts, counts) for name, texts in written.items()}
-
-
-def _drawn(checkpoint: Checkpoint, given: list[int], setting: Sampling, seed: int) -> list[int]:
-    begun = [checkpoint.tokenizer.start_id, *given]
-    drawn = generate(checkpoint.model, begun, n_tokens=N_COMPARED, sampling=setting, seed=seed)
-    return [token.id for token in drawn]
-
-
-def _writing(
-    tokenizer: Tokenizer, texts: Sequence[Sequence[int]], counts: Mapping[str, int]
-) -> dict[str, float]:
-    # The first and the last word may be cut.
-    words = [word for ids in texts for word in _words(tokenizer.decode(ids))[1:-1]]
-    runs = [[*zip(ids, ids[1:], ids[2:], strict=False)] for ids in texts]
-    return {
-        "unknown_words": sum(counts.get(word, 0) < 2 for word in words) / max(1, len(words)),
-        "repeated": sum(1 - len(set(run)) / len(run) for run in runs) / len(runs),
-    }
-
-
-def _words(text: str) -> list[str]:
-    return [word.lower() for word in LETTERS.findall(text)]
 
 
 def previous_token_head(checkpoint: Checkpoint, rows: Int[Tensor, "row token"]) -> HeadScore:

@@ -1,4 +1,4 @@
-"""The figures of `translate`: BLEU, typed text, and word alignment next to the IBM models.
+"""The figures of `translate`: BLEU, typed text and word alignment.
 
 Visitors type other forms of a sentence, names that no corpus has, and long sentences.
 """
@@ -14,12 +14,10 @@ from types import MappingProxyType
 from typing import Any
 
 from headlight.lab import lab_libraries
-from headlight.lab.evaluation.ibm_models import ibm_model_1_links, ibm_model_2_links
 from headlight.lab.evaluation.word_alignment import (
     Aligner,
     GoldPair,
     aligner,
-    alignment_error_rate,
     best_aligners,
     read_gold,
     short_pairs,
@@ -52,7 +50,6 @@ FORMS: Mapping[str, Callable[[str], str]] = MappingProxyType(
 _NAMES = tomllib.loads(Path(__file__).with_name("names.toml").read_text(encoding="utf-8"))
 NAMES, FRENCH_LIKE_NAMES = _NAMES["rare"].split(), _NAMES["french_like"].split()
 TEMPLATES = _NAMES["templates"]
-IBM_MODELS = MappingProxyType({"model_1": ibm_model_1_links, "model_2": ibm_model_2_links})
 # The number of words of a source from which each group begins.
 LENGTHS = (1, 6, 12, 16, 20, 26)
 
@@ -74,14 +71,13 @@ def evaluate(
     Args:
         checkpoint: an encoder–decoder.
         pairs: held-out pairs to translate.
-        trained_on: the training corpus. Its held-out part is translated too, the IBM models are
-            trained on the rest, as a baseline, and with `pairs` the figures of `typed_figures` are
-            measured.
+        trained_on: the training corpus. Its held-out part is translated too, and with `pairs` the
+            figures of `typed_figures` are measured.
         literary: a second gold standard of word alignment; only its short pairs are aligned.
 
     Returns:
         The figures by name. Error rates are of word alignment on the project's own gold, except
-        ``alignment_literary`` and ``ibm_models_literary``.
+        ``alignment_literary``.
     """
     gold = read_gold(ENGLISH_FRENCH)
     share = TranslateConfig().held_out
@@ -99,26 +95,7 @@ def evaluate(
             long_pairs=[pair.sentences for pair in literary],
         )
     figures["pronouns"] = pronoun_figures(checkpoint)
-    figures |= alignment_figures(checkpoint, gold, short_pairs(literary, SHORT))
-    if trained_on:
-        learned = [pair for pair in trained_on if not is_held_out(pair.source, share)]
-        figures |= ibm_figures(learned, gold, short_pairs(literary, SHORT))
-    return figures
-
-
-def ibm_figures(
-    learned: Sequence[SentencePair], gold: Sequence[GoldPair], literary: Sequence[GoldPair]
-) -> dict[str, dict[str, Any]]:
-    """Score the classic aligners, each trained once, on the gold and on a second one."""
-    figures: dict[str, dict[str, Any]] = {"ibm_models": {}}
-    for name, links_of in IBM_MODELS.items():
-        links = links_of(learned, [*gold, *literary])
-        of_gold = alignment_error_rate(links[: len(gold)], gold)
-        figures["ibm_models"][name] = of_gold._asdict()
-        if literary:
-            again = alignment_error_rate(links[len(gold) :], literary)
-            figures.setdefault("ibm_models_literary", {})[name] = again._asdict()
-    return figures
+    return figures | alignment_figures(checkpoint, gold, short_pairs(literary, SHORT))
 
 
 def alignment_figures(

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from tokenizers import pre_tokenizers
 
 from headlight.model import tracing
 from headlight.model.analysis.alignment import word_links
@@ -27,9 +26,6 @@ from headlight.model.trace import Token
 Link = tuple[int, int]  # the indices of an English word and a French one
 SITES = "decoder.layers.*.cross_attention.weights"
 Mix = Callable[[Float[np.ndarray, "layer head query key"]], Float[np.ndarray, "query key"]]
-
-
-_PRE_TOKENIZER = pre_tokenizers.ByteLevel(add_prefix_space=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,16 +112,6 @@ def alignment_error_rate(links: Sequence[Set[Link]], gold: Sequence[GoldPair]) -
         precision=n_right / n_links if n_links else 0.0,
         recall=n_found / n_sure,
     )
-
-
-def split_words(text: str) -> list[str]:
-    """Split a text into the words of a byte-level tokenizer, without spaces.
-
-    ``don't`` is ``don``, ``'t``; ``j'ai`` is ``j``, ``'``, ``ai``. No token of such a tokenizer
-    crosses the border of two words.
-    """
-    pieces = (text[start:end] for _, (start, end) in _PRE_TOKENIZER.pre_tokenize_str(text))
-    return [word for piece in pieces if (word := piece.strip())]
 
 
 def word_spans(text: str, words: Sequence[str]) -> list[tuple[int, int]]:

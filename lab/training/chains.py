@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from headlight.lab.training.policy_gradient import sample_tree
@@ -15,9 +14,6 @@ from headlight.model.experiments.chains import prompt_rows
 from headlight.model.generation.continuations import Continuations
 from headlight.model.tokenizer import Tokenizer
 from headlight.model.transformer import Transformer
-
-# The share of the value head's statistics that each step keeps, and its ridge.
-MEMORY, RIDGE = 0.9, 1.0
 
 
 def write_chains(
@@ -69,8 +65,8 @@ def reward_of(marking: Marking, process: float) -> float:
 class WrittenChains(NamedTuple):
     """The chains that a model has written for some problems; a row for each different chain.
 
-    ``marked`` and ``rewards`` (row) are those of each chain, ``advantages`` (row, 1) or (row,
-    token). ``is_used`` (row): whether the chain is learnt from. ``problems`` (row): the number of
+    ``marked`` and ``rewards`` (row) are those of each chain, ``advantages`` (row, 1).
+    ``is_used`` (row): whether the chain is learnt from. ``problems`` (row): the number of
     its problem.
     """
 
@@ -113,37 +109,3 @@ class WrittenChains(NamedTuple):
 
 def _share(marks: Sequence[bool], counts: Tensor) -> float:
     return float((torch.tensor(marks) * counts.cpu()).sum() / counts.sum())
-
-
-class ValueHead:
-    """Predicts the reward of a chain from the last layer's output, by ridge regression.
-
-    Each step adds its tokens to the regression, whose older part fades. The trunk gets no gradient
-    from it.
-    """
-
-    def __init__(self, width: int) -> None:
-        self.tensors = {"gram": torch.zeros(width + 1, width + 1), "moment": torch.zeros(width + 1)}
-
-    def predict(self, x: Float[Tensor, "row token d_model"]) -> Float[Tensor, "row token"]:
-        """Predict the reward at every token; 0 before the first fit."""
-        gram = self.tensors["gram"] + RIDGE * torch.eye(len(self.tensors["gram"]))
-        rewards: Tensor = _with_one(x) @ torch.linalg.solve(gram, self.tensors["moment"])
-        return rewards
-
-    def fit(
-        self,
-        x: Float[Tensor, "row token d_model"],
-        rewards: Float[Tensor, " row"],
-        weights: Float[Tensor, "row token"],
-    ) -> None:
-        """Add the tokens of some chains, each with its weight and the reward of its chain."""
-        features = _with_one(x).flatten(0, 1)
-        weighted = features * weights.view(-1, 1)
-        targets = rewards[:, None].expand(weights.shape).flatten()
-        for name, product in (("gram", weighted.T @ features), ("moment", weighted.T @ targets)):
-            self.tensors[name].mul_(MEMORY).add_(product)
-
-
-def _with_one(x: Tensor) -> Tensor:
-    return torch.cat([x, torch.ones_like(x[..., :1])], dim=-1)

@@ -233,13 +233,6 @@ class Loop:
         """Measure what a recipe validates in addition to the loss; nothing here."""
         return {}
 
-    def extra_tensors(self) -> dict[str, Tensor]:
-        """Return the tensors, other than weights and optimizers, that a resumed run needs."""
-        return {}
-
-    def load_extra_tensors(self, tensors: Mapping[str, Tensor]) -> None:
-        """Take the `extra_tensors` of a saved state."""
-
     def rewind(self) -> None:
         """Replace the state in `out` by the one before the learning rate fell, if it is later.
 
@@ -257,8 +250,7 @@ class Loop:
             CheckpointError: the state is damaged, or of another model.
         """
         if (self.out / STATE).exists():
-            progress, extra = load_state(self.out / STATE, self.model, self.optimizers)
-            self.load_extra_tensors(extra)
+            progress = load_state(self.out / STATE, self.model, self.optimizers)
             self.step = self._saved_step = int(progress["step"])
             self.tokens = int(progress["tokens"])
             self.seconds = float(progress["seconds"])
@@ -282,7 +274,7 @@ class Loop:
         }
         if self.best.step:
             progress["best"] = asdict(self.best)
-        save_state(path, self.model, self.optimizers, progress, self.extra_tensors())
+        save_state(path, self.model, self.optimizers, progress)
 
     def choose_weights(self) -> None:
         """Replace the weights by those of the best validation, or by a mean, if asked for.
@@ -484,11 +476,9 @@ def save_state(
     model: Transformer,
     optimizers: Sequence[torch.optim.Optimizer],
     progress: Mapping[str, Any],
-    extra: Mapping[str, Tensor] = MappingProxyType({}),
 ) -> None:
-    """Write weights, optimizer state, other tensors and progress to one safetensors file."""
+    """Write weights, optimizer state and progress to one safetensors file."""
     tensors = {f"model.{name}": tensor.contiguous() for name, tensor in model.weights().items()}
-    tensors |= {f"extra.{name}": tensor.contiguous() for name, tensor in extra.items()}
     names: dict[Tensor, str] = {parameter: name for name, parameter in model.named_parameters()}
     for number, optimizer in enumerate(optimizers):
         for parameter, state in optimizer.state.items():
@@ -503,8 +493,8 @@ def load_state(
     path: Path,
     model: Transformer,
     optimizers: Sequence[torch.optim.Optimizer],
-) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Load weights and optimizer state in place; return the progress and the other tensors.
+) -> dict[str, Any]:
+    """Load weights and optimizer state in place; return the progress.
 
     Raises:
         CheckpointError: the file is missing, damaged, or from a model of another shape.
@@ -524,7 +514,7 @@ def load_state(
                 optimizer.state[parameter] = {
                     key: _placed(tensor, parameter) for key, tensor in state.items()
                 }
-    return dict(progress), _below("extra.", tensors)
+    return dict(progress)
 
 
 def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -50,7 +50,7 @@ from headlight.model.tokenizer import Tokenizer, read_tokenizer, train_tokenizer
 from headlight.model.transformer import Transformer
 
 MAX_VOCAB_SIZE = 10_000_000
-FORMER = {"method": "reinforce", "draws": 1}
+FORMER = {"method": "reinforce", "draws": 1, "baseline": "group"}
 """Settings that `reasoning` once had, with the values that a run may still name."""
 
 

@@ -43,7 +43,6 @@ HEAVY = {
     "matplotlib",
     "plotly",
     "transformers",
-    "nltk",
     "sacrebleu",
     "ray",
     "pyarrow",

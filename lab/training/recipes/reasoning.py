@@ -14,7 +14,7 @@ gradient makes the better ones of a problem more probable. Nothing shows it a ri
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from headlight.lab.training.batches import Batch, Material, generator_of
-from headlight.lab.training.chains import ValueHead, WrittenChains, reward_of, write_chains
+from headlight.lab.training.chains import WrittenChains, reward_of, write_chains
 from headlight.lab.training.config import BATCH_SETTINGS, LoopConfig, Recipe, require
 from headlight.lab.training.loop import STATE, Lesson, Loop
 from headlight.lab.training.policy_gradient import (
@@ -48,7 +48,6 @@ from headlight.model.transformer import Transformer
 
 BEFORE = "imitation"
 """The folder in a run's folder that keeps the model as it was before reinforcement."""
-BASELINES = ("group", "value")
 DIVISORS = ("none", "deviation", "mean")
 WARMUP = 10
 # The 256 bytes and two special tokens: byte-level BPE without a merge.
@@ -82,13 +81,10 @@ class ReasoningConfig:
         optimizer: of reinforcement.
         rate: its learning rate at its peak.
         temperature: of the chains.
-        baseline: ``group``: the mean reward of the problem's chains. ``value``: a value head, which
-            predicts the reward of the chain before each of its tokens.
-        divisor: of advantages: ``none``, ``deviation`` or ``mean``, see `group_advantages`. With a
-            value head ``deviation`` is that of all advantages of the step, and ``mean`` is none.
+        divisor: of advantages: ``none``, ``deviation`` or ``mean``, see `group_advantages`.
         negative: weight of negative advantages, in [0, 1]. 1: REINFORCE. 0: chains better than
-            their baseline become more probable, and none less: self-imitation (Oh et al. 2018,
-            https://arxiv.org/abs/1806.05635).
+            the mean of their problem become likelier, and none less: self-imitation (Oh et al.
+            2018, https://arxiv.org/abs/1806.05635).
         clip: ε of the clipped ratio; 0: none.
         kl: weight of the KL divergence from the model before reinforcement.
         process: reward for right partial products, times their share; 0: only the answer counts.
@@ -108,7 +104,6 @@ class ReasoningConfig:
     optimizer: str = "muon"
     rate: float = 1e-3
     temperature: float = 1.0
-    baseline: str = "group"
     divisor: str = "deviation"
     negative: float = 1.0
     clip: float = 0.2
@@ -125,7 +120,6 @@ class ReasoningConfig:
         require(self, "negative", 0 <= self.negative <= 1, "lie in [0, 1]")
         require(self, "second_digits", self.second_digits in (2, 3), "be 2 or 3")
         require_known("form", self.form, FORMS)
-        require_known("baseline", self.baseline, BASELINES)
         require_known("optimizer", self.optimizer, OPTIMIZERS)
         require_known("divisor", self.divisor, DIVISORS)
 
@@ -193,9 +187,8 @@ class ReasoningLoop(Loop):
     batches: ReasoningBatches
 
     def prepare(self) -> None:
-        """Make a value head."""
+        """Begin with imitation."""
         self.rows = self.batches.config
-        self.value_head = ValueHead(self.model.config.d_model)
         self.reference: Transformer | None = None
         self._is_reinforcing = False
 
@@ -204,14 +197,6 @@ class ReasoningLoop(Loop):
         if _saved_step(self.out / STATE) > self.rows.imitation:
             self._begin_reinforcement()
         super().resume()
-
-    def extra_tensors(self) -> dict[str, Tensor]:
-        """Return the tensors of the value head, for the state."""
-        return self.value_head.tensors
-
-    def load_extra_tensors(self, tensors: Mapping[str, Tensor]) -> None:
-        """Take the tensors of a saved state."""
-        self.value_head.tensors.update(tensors)
 
     def less_memory(self) -> str:
         """As `Loop.less_memory`; reinforcement has its own batches."""
@@ -324,24 +309,12 @@ class ReasoningLoop(Loop):
     def _advantages(
         self, sampled: Continuations, rewards: Float[Tensor, " row"]
     ) -> Float[Tensor, "row column"]:
-        """Compute the advantages (row, 1) of each chain, or (row, token) with a value head."""
+        """Compute the advantages (row, 1) of each chain."""
         rows = self.rows
-        if rows.baseline == "group":
-            groups = rewards.repeat_interleave(sampled.row_counts).view(-1, rows.chains)
-            advantages = group_advantages(groups, divisor=rows.divisor).view(-1, 1)
-            return self._weighted(advantages[sampled.row_counts.cumsum(0) - 1])
-        with torch.no_grad():
-            x, _ = self.model.decoder(sampled.ids[:, :-1])
-        x = x[:, sampled.n_prompt - 1 :]
-        advantages = rewards[:, None] - self.value_head.predict(x)
-        self.value_head.fit(x, rewards, sampled.weights)
-        advantages = advantages * sampled.is_sampled
-        if rows.divisor == "deviation":
-            advantages = advantages / (advantages[sampled.is_sampled].std() + 1e-6)
-        return self._weighted(advantages)
-
-    def _weighted(self, advantages: Tensor) -> Tensor:
-        return torch.where(advantages < 0, self.rows.negative * advantages, advantages)
+        groups = rewards.repeat_interleave(sampled.row_counts).view(-1, rows.chains)
+        advantages = group_advantages(groups, divisor=rows.divisor).view(-1, 1)
+        advantages = advantages[sampled.row_counts.cumsum(0) - 1]
+        return torch.where(advantages < 0, rows.negative * advantages, advantages)
 
     def _policy_update(self, sampled: Continuations, advantages: Tensor) -> tuple[float, float]:
         """Update the weights once; return the loss and the KL divergence, 0 if not asked for."""

@@ -6,7 +6,7 @@ import sys
 SENTENCE = "is not installed; install it with: pip install 'headlight[lab]'"
 WITHOUT_LAB = """
 import sys
-sys.modules.update(dict.fromkeys(["datasketch", "nltk", "sacrebleu", "scipy"]))
+sys.modules.update(dict.fromkeys(["datasketch", "sacrebleu", "scipy"]))
 """
 
 

@@ -78,16 +78,6 @@ def test_a_head_looks_at_both_nouns_alike_from_the_pronoun_and_the_words_next_to
     assert sums["word_after"] > sums["query"] / 2, "the pronoun is not what makes it look"
 
 
-@pytest.mark.usefixtures("few")
-def test_the_head_of_the_verb_prefers_the_object_where_a_second_verb_follows(stories, monkeypatch):
-    chosen = controlled_sentences.second_verb_sentences()[::19]
-    monkeypatch.setattr(examples, "second_verb_sentences", lambda: chosen)
-    controls = examples.head_controls(claiming(stories, verb=SUBJECT))["verb"]
-    assert list(controls) == ["query", "word_before", "word_after", "second_verb"]
-    assert controls["query"]["right"] > 2 * controls["query"]["other"]
-    assert controls["second_verb"]["other"] > controls["second_verb"]["right"]
-
-
 def test_an_expert_takes_the_commas_and_stops_of_books_by_authors_that_it_never_read(
     stories, monkeypatch
 ):

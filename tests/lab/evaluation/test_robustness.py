@@ -3,7 +3,6 @@
 import math
 
 import pytest
-import torch
 
 from headlight.lab.evaluation.robustness import MOST_BYTES, beginning, robustness, typographic
 from headlight.lab.evaluation.text import bits_per_byte
@@ -39,23 +38,6 @@ def test_a_form_counts_the_bytes_of_the_text_as_written(checkpoint):
         written = PLAIN if documents is PLAIN else DOCUMENTS
         bits = n_tokens * math.log2(checkpoint.config.vocab_size)
         assert figure == pytest.approx(bits / len(written[0]))
-
-
-def test_the_groups_of_positions_make_up_the_whole_row(checkpoint):
-    groups = robustness(checkpoint, PLAIN, {})["length"]
-    assert list(groups) == ["1_to_16_tokens", "17_to_47_tokens"]
-    with even(checkpoint):
-        flat = robustness(checkpoint, PLAIN, {})["length"]
-    assert list(flat.values()) == pytest.approx([math.log2(checkpoint.config.vocab_size)] * 2)
-    position = torch.arange(48)[:, None] >= 16
-
-    def worse_later(logits):
-        return logits * ~position[: logits.shape[1]]
-
-    with checkpoint.model.edit("logits", worse_later):
-        edited = robustness(checkpoint, PLAIN, {})["length"]
-    assert edited["1_to_16_tokens"] == groups["1_to_16_tokens"]
-    assert edited["17_to_47_tokens"] == pytest.approx(math.log2(checkpoint.config.vocab_size))
 
 
 def test_every_document_gives_its_beginning():

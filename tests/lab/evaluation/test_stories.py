@@ -13,13 +13,11 @@ from headlight.lab.evaluation.minimal_pairs import MinimalPair
 from headlight.lab.evaluation.stories import (
     OPENINGS,
     PAGE_SAMPLING,
-    SETTINGS,
     bits_per_byte,
     continuations,
     evaluate,
     induction_head,
     previous_token_head,
-    sampling_figures,
     word_tokens,
 )
 from headlight.lab.training.losses import token_losses
@@ -230,23 +228,3 @@ def test_continuations_begin_with_the_settings_of_the_page(make_checkpoint, monk
     assert list(texts) == read_lines(OPENINGS)
     assert texts == continuations(checkpoint)
     assert len(set(texts.values())) == len(texts) == 10
-
-
-def test_settings_of_sampling_are_compared_with_the_text(make_checkpoint, monkeypatch):
-    monkeypatch.setattr(stories, "N_PARAGRAPHS", 3)
-    checkpoint = make_checkpoint(moe=None, max_tokens=200)
-    repeated = "Once upon a time there was a fox. " * 30
-    by_setting = sampling_figures(checkpoint, [repeated], [repeated])
-
-    assert len(by_setting) == 1 + len(SETTINGS)
-    assert PAGE_SAMPLING in SETTINGS
-    assert by_setting["text"]["unknown_words"] == 0
-    assert by_setting["text"]["repeated"] > 0.5
-    # A model of random weights invents words and hardly repeats itself.
-    assert all(
-        figures["unknown_words"] > 0.5 for name, figures in by_setting.items() if name != "text"
-    )
-    assert by_setting["1.0, 0.9"]["repeated"] < 0.5
-    assert sampling_figures(checkpoint, ["Too short."], [repeated]) == {}
-    short = make_checkpoint(moe=None, max_tokens=96)
-    assert sampling_figures(short, [repeated], [repeated]) == {}

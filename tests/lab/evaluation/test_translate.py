@@ -1,4 +1,4 @@
-"""The figures of `translate`: BLEU, typed text, word alignment, and the IBM models."""
+"""The figures of `translate`: BLEU, typed text and word alignment."""
 
 import sys
 
@@ -6,7 +6,6 @@ import pytest
 import sacrebleu
 
 from headlight.lab.evaluation import translate as measured
-from headlight.lab.evaluation.ibm_models import ibm_model_1_links
 from headlight.lab.evaluation.translate import (
     FORMS,
     FRENCH_LIKE_NAMES,
@@ -27,7 +26,6 @@ from headlight.lab.evaluation.translate import (
 )
 from headlight.lab.evaluation.word_alignment import (
     aligner,
-    alignment_error_rate,
     best_aligners,
     read_gold,
     short_pairs,
@@ -76,18 +74,12 @@ def test_pairs_alone_give_bleu_and_alignment(translator, small_gold):
     }
 
 
-def test_of_a_corpus_what_was_held_back_is_translated_and_the_rest_is_learned_from(
-    translator, small_gold
-):
+def test_of_a_corpus_what_was_held_back_is_translated(translator):
     share = TranslateConfig().held_out
     held_out = [pair for pair in CORPUS if is_held_out(pair.source, share)]
-    learned = [pair for pair in CORPUS if not is_held_out(pair.source, share)]
     assert held_out
     figures = evaluate(translator, [], trained_on=CORPUS)
     assert figures["bleu"] == {"held_out": bleu(translator, held_out)}
-    assert set(figures["ibm_models"]) == {"model_1", "model_2"}
-    score = alignment_error_rate(ibm_model_1_links(learned, small_gold), small_gold)
-    assert figures["ibm_models"]["model_1"]["error_rate"] == score.error_rate
 
 
 def test_with_pairs_and_a_corpus_typed_text_is_measured(translator, monkeypatch):
@@ -101,7 +93,6 @@ def test_with_pairs_and_a_corpus_typed_text_is_measured(translator, monkeypatch)
     literary = read_gold(ENGLISH_FRENCH)[:1]
     figures = evaluate(translator, PAIRS, trained_on=FEW, literary=literary)
     assert figures["typed"] == {"names": {"kept": 1.0}}
-    assert set(figures["ibm_models_literary"]) == set(figures["ibm_models"])
     assert asked["pairs"] == PAIRS
     assert asked["trained_on"] == FEW
     assert [pair.source for pair in asked["long_pairs"]] == [literary[0].english]

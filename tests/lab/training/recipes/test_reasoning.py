@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from headlight.lab.training.chains import ValueHead, reward_of
+from headlight.lab.training.chains import reward_of
 from headlight.lab.training.loop import METRICS
 from headlight.lab.training.recipes import reasoning
 from headlight.lab.training.recipes.reasoning import BEFORE
@@ -62,7 +62,7 @@ def test_a_run_imitates_and_then_reinforces(tmp_path):
     [
         ({"kl": 0.1}, 3),
         pytest.param({"kl": 0.1}, 5, marks=pytest.mark.slow),
-        pytest.param({"baseline": "value", "process": 0.5}, 5, marks=pytest.mark.slow),
+        pytest.param({"process": 0.5}, 5, marks=pytest.mark.slow),
     ],
 )
 def test_a_resumed_run_ends_with_the_same_weights(tmp_path, rows, stopped_at):
@@ -141,26 +141,15 @@ def test_a_damaged_state_is_named(tmp_path):
 
 
 def test_a_run_that_names_its_method_is_read(tmp_path):
-    """`reasoning` once had two."""
+    """`reasoning` once had two, and two baselines."""
     loop = make(tmp_path)
     loop.run()
     path = loop.out / "run.json"
     asked = json.loads(path.read_text())
-    asked["rows"] |= {"method": "reinforce", "cycle": 50, "draws": 1}
+    asked["rows"] |= {"method": "reinforce", "cycle": 50, "draws": 1, "baseline": "group"}
     path.write_text(json.dumps(asked))
     assert resume(loop.out, device="cpu").step == 6
     asked["rows"]["method"] = "expert"
     path.write_text(json.dumps(asked))
     with pytest.raises(CheckpointError, match=r"there is no setting 'rows\.method'"):
         resume(loop.out, device="cpu")
-
-
-def test_the_value_head_learns_the_reward_of_its_chains():
-    torch.manual_seed(0)
-    head, direction = ValueHead(8), torch.randn(8)
-    for _ in range(5):
-        x = torch.randn(40, 3, 8)
-        x[:, :, :] = x[:, :1]
-        head.fit(x, x[:, 0] @ direction + 2, torch.ones(40, 3))
-    x = torch.randn(10, 1, 8)
-    torch.testing.assert_close(head.predict(x)[:, 0], x[:, 0] @ direction + 2, atol=0.1, rtol=0)
