@@ -3,7 +3,13 @@
  * server about it.
  */
 
-import { isFilling, isRating, predictingSide, tokensOf } from '../../trace/attention.js';
+import {
+  isFilling,
+  isLabelling,
+  isRating,
+  predictingSide,
+  tokensOf,
+} from '../../trace/attention.js';
 import { percent } from '../../words/numbers.js';
 import { nameOfGuess, named } from '../../words/tokens.js';
 import { guessesAt, rivalOf } from '../../rules/prediction.js';
@@ -141,7 +147,7 @@ export function controls(trace, state) {
       ...options,
     ]),
     choice('against', 'rather than', state.against ?? null, [
-      { id: null, title: 'the word that shows most' },
+      { id: null, title: `the ${isLabelling(trace) ? 'label' : 'word'} that shows most` },
       ...options.filter(({ id }) => id !== (token ?? likeliest?.id)),
     ]),
   ];

@@ -5,7 +5,7 @@
 
 import { guessInWords, nameOfGuess } from '../../words/tokens.js';
 import { noticeOf } from '../../api/answers.js';
-import { hasTwoSides, predictingSide, tokensOf } from '../../trace/attention.js';
+import { hasTwoSides, isLabelling, predictingSide, tokensOf } from '../../trace/attention.js';
 import { capitalised, enumerated } from '../../words/lists.js';
 import { percent, signed } from '../../words/numbers.js';
 import { alone, readableWords } from '../../trace/words.js';
@@ -62,7 +62,7 @@ const TERMS = {
 
 /** @type {ViewCode} */
 export const word = {
-  help: 'Why the model expects this word rather than another: how much each part of it adds to the difference.',
+  help: 'Why the model expects this word or label rather than another: how much each part of it adds to the difference.',
   terms: {
     ...LOGIT,
     'frozen scale':
@@ -116,11 +116,12 @@ export const word = {
   /** The state has the panel’s `chart`. */
   figure(trace, state) {
     const reason = refusalOf(trace, state);
-    if (reason) return { title: 'Why this word', notice: reason };
+    const why = isLabelling(trace) ? 'Why this label' : 'Why this word';
+    if (reason) return { title: why, notice: reason };
     const attribution = attributionIn(state);
     if (!attribution) {
       const answer = state.answers?.parts;
-      return { title: 'Why this word', notice: noticeOf(answer), isWaiting: !answer?.problem };
+      return { title: why, notice: noticeOf(answer), isWaiting: !answer?.problem };
     }
     if (showOf(state) === 'thread') return threadFigure(trace, state);
     const { title, help: meaning, rows } = chartOf(state.chart ?? 'layers');
