@@ -41,6 +41,7 @@ from headlight.model.checkpoint.card import Loader, parse_yaml
 from headlight.problems import MAX_ECHO, validation_message
 
 if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
     from headlight.model.served import Served
@@ -60,9 +61,14 @@ NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 class ChapterError(ValueError):
     """Faults of a chapter's file; the message has a line for each, with the file and the line."""
 
-    def __init__(self, name: str, line: int, message: str, *more: tuple[int, str]) -> None:
-        faults = [(line, message), *more]
-        told = [(at, said[:MAX_SAID] + "…" * (len(said) > MAX_SAID)) for at, said in faults]
+    def __init__(
+        self, name: str, line: int, message: str, *more: tuple[int, str], n_more: int = 0
+    ) -> None:
+        self.faults = sorted([(line, message), *more])[:MAX_FAULTS]
+        self.n_more = n_more + 1 + len(more) - len(self.faults)
+        told = [(at, said[:MAX_SAID] + "…" * (len(said) > MAX_SAID)) for at, said in self.faults]
+        if self.n_more > 0:
+            told.append((told[-1][0], f"and {self.n_more:,} more faults"))
         super().__init__("\n".join(f"{name}, line {at}: {said}" for at, said in told))
 
 
@@ -262,6 +268,12 @@ class _File:
     def fault(self, line: int, message: str) -> ChapterError:
         return ChapterError(self.name, line, message)
 
+    def all_of(self, errors: list[ChapterError]) -> ChapterError:
+        """Return the faults of several errors as one."""
+        first, *more = [fault for error in errors for fault in error.faults]
+        n_more = sum(error.n_more for error in errors)
+        return ChapterError(self.name, *first, *more, n_more=n_more)
+
     def validated(self, form: type[Any], text: str, first: int) -> Any:
         """Return the YAML of a text that begins after line `first` as a model."""
         try:
@@ -279,11 +291,9 @@ class _File:
         except ValidationError as error:
             errors = error.errors(include_url=False)
             located = {_located(node, fault) for fault in errors[:MAX_FAULTS]}
-            faults = sorted((first + 1 + line, said) for line, said in located)
-            n_left = len(errors) - MAX_FAULTS
-            if n_left > 0:
-                faults.append((faults[-1][0], f"and {n_left:,} more faults"))
-            raise ChapterError(self.name, *faults[0], *faults[1:]) from error
+            fault, *more = [(first + 1 + line, said) for line, said in located]
+            n_more = max(len(errors) - MAX_FAULTS, 0)
+            raise ChapterError(self.name, *fault, *more, n_more=n_more) from error
         except TypeError as error:
             raise self.fault(first + 1, "the names of the YAML have to be texts") from error
 
@@ -310,10 +320,20 @@ def read_chapter(
     if lines[0].strip() != "---" or "---" not in (line.strip() for line in lines[1:]):
         raise file.fault(1, "a chapter begins with front matter between two lines of ---")
     end = next(at for at, line in enumerate(lines[1:], start=1) if line.strip() == "---")
-    front = file.validated(FrontMatter, "\n".join(lines[1:end]), 1)
-    if front.finds is not None:
-        lines = [filled(line, values) for line in lines]
-    steps = list(_steps(file, lines, end + 1))
+    errors: list[ChapterError] = []
+    front = steps = None
+    try:
+        front = file.validated(FrontMatter, "\n".join(lines[1:end]), 1)
+        if front.finds is not None:
+            lines = [filled(line, values) for line in lines]
+    except ChapterError as error:
+        errors.append(error)
+    try:
+        steps = _steps(file, lines, end + 1)
+    except ChapterError as error:
+        errors.append(error)
+    if front is None or steps is None:
+        raise file.all_of(errors)
     chapter = Chapter(
         id=identity, steps=steps, **front.model_dump(exclude={"sources"}), sources=front.sources
     )
@@ -348,8 +368,8 @@ def _starts(file: _File, tokens: list[Any], lines: list[str], first: int) -> lis
     return starts
 
 
-def _steps(file: _File, lines: list[str], first: int) -> Iterable[Step]:
-    """Yield the steps of the lines from `first` on.
+def _steps(file: _File, lines: list[str], first: int) -> list[Step]:
+    """Return the steps of the lines from `first` on.
 
     The blocks of the whole file take time in proportion to it. What is in a block may not, so it is
     read step by step, once the step is known to be short.
@@ -361,55 +381,69 @@ def _steps(file: _File, lines: list[str], first: int) -> Iterable[Step]:
     reader.enable("inline")
     starts = _starts(file, tokens, lines, first)
     fences = [token for token in tokens if token.type == "fence" and token.info.strip() == FENCE]
+    steps: list[Step] = []
+    errors: list[ChapterError] = []
     for start, stop in zip(starts, [*starts[1:], len(lines) - first], strict=True):
         check()
-        line = first + start + 1
-        inside = [
-            (token.map[0], token.map[1], token.content)
+        blocks = [
+            (first + token.map[0], first + token.map[1], token.content)
             for token in fences
             if token.map and start <= token.map[0] < stop
         ]
-        if len(inside) > 1:
-            raise file.fault(first + inside[1][0] + 1, "the step has a second block `step`")
-        block = Block()
-        places: dict[tuple[str | int, ...], int] = {}
-        written = lines[first + start + 1 : first + stop]
-        if inside:
-            begin, end, content = inside[0]
-            block = file.validated(Block, content, first + begin + 1)
-            node = yaml.compose(content, Loader=Loader)
-            paths = [("question",), *(("claims", at) for at in range(len(block.claims)))]
-            places = {path: first + begin + 2 + _line_of(node, path)[0] for path in paths}
-            written = [
-                *lines[first + start + 1 : first + begin],
-                *lines[first + end : first + stop],
-            ]
-        text = "\n".join(written).strip()
-        n_characters = len(text) + len(lines[first + start])
-        if n_characters > MAX_CHARACTERS:
-            most = f"at most {MAX_CHARACTERS:,} are read next to a drawing"
-            raise file.fault(line, f"the step has {n_characters:,} characters; {most}")
-        whole = "\n".join(lines[first + start : first + stop])
-        _refuse_foreign(file, reader.parse(whole), first + start)
-        n_words = len(text.split())
-        if n_words > MAX_WORDS:
-            raise file.fault(
-                line,
-                f"the step has {n_words} words; at most {MAX_WORDS} are read next to a drawing",
-            )
-        then = block.opened_then()
-        yield Step(
-            **{name: getattr(block, name) for name in Block.model_fields},
-            title=lines[first + start].lstrip("#").strip(),
-            text=text,
-            html=rendered(text),
-            link=link_of(block.opens),
-            line=line,
-            then=then,
-            then_link=None if then is None else link_of(then),
-            question_line=places.get(("question",), line),
-            claim_lines=[places["claims", at] for at in range(len(block.claims))],
-        )
+        try:
+            steps.append(_step(file, reader, lines, first + start, first + stop, blocks))
+        except ChapterError as error:
+            errors.append(error)
+    if errors:
+        raise file.all_of(errors)
+    return steps
+
+
+def _step(
+    file: _File,
+    reader: MarkdownIt,
+    lines: list[str],
+    start: int,
+    stop: int,
+    blocks: list[tuple[int, int, str]],
+) -> Step:
+    """Return the step of the lines from `start` to `stop`, with its block and where that lies."""
+    line = start + 1
+    if len(blocks) > 1:
+        raise file.fault(blocks[1][0] + 1, "the step has a second block `step`")
+    block = Block()
+    places: dict[tuple[str | int, ...], int] = {}
+    written = lines[start + 1 : stop]
+    if blocks:
+        begin, end, content = blocks[0]
+        block = file.validated(Block, content, begin + 1)
+        node = yaml.compose(content, Loader=Loader)
+        paths = [("question",), *(("claims", at) for at in range(len(block.claims)))]
+        places = {path: begin + 2 + _line_of(node, path)[0] for path in paths}
+        written = [*lines[start + 1 : begin], *lines[end:stop]]
+    text = "\n".join(written).strip()
+    n_characters = len(text) + len(lines[start])
+    if n_characters > MAX_CHARACTERS:
+        most = f"at most {MAX_CHARACTERS:,} are read next to a drawing"
+        raise file.fault(line, f"the step has {n_characters:,} characters; {most}")
+    _refuse_foreign(file, reader.parse("\n".join(lines[start:stop])), start)
+    n_words = len(text.split())
+    if n_words > MAX_WORDS:
+        most = f"at most {MAX_WORDS} are read next to a drawing"
+        raise file.fault(line, f"the step has {n_words} words; {most}")
+    then = block.opened_then()
+    return Step(
+        **{name: getattr(block, name) for name in Block.model_fields},
+        title=lines[start].lstrip("#").strip(),
+        text=text,
+        html=rendered(text),
+        link=link_of(block.opens),
+        line=line,
+        then=then,
+        then_link=None if then is None else link_of(then),
+        question_line=places.get(("question",), line),
+        claim_lines=[places["claims", at] for at in range(len(block.claims))],
+    )
 
 
 def rendered(text: str) -> str:

@@ -87,6 +87,7 @@ def check_command(
 
     The status is 1 if anything does.
     """
+    from headlight.chapters.chapter import ChapterError
     from headlight.chapters.check import Checker
     from headlight.chapters.library import Library, read_file
 
@@ -95,8 +96,12 @@ def check_command(
     settings = settings_of()
     library = Library(settings.chapters_dir)
     known, faults = library.chapters()
-    chapters = known if every else [read_file(path) for path in files or ()]
-    problems = [*faults.values()] if every else []
+    chapters, problems = (known, [*faults.values()]) if every else ([], [])
+    for path in files or ():
+        try:
+            chapters.append(read_file(path))
+        except (ChapterError, OSError) as error:
+            problems.append(str(error))
     checker = Checker(settings)
     for each in chapters:
         show(f"{each.id}: {each.title}")

@@ -79,6 +79,16 @@ def test_a_fault_names_the_file_and_the_line(text, line, said):
     assert said in str(error.value)
 
 
+def test_faults_of_every_step_are_told_at_once():
+    block = "```step\nlayers: 1\n```\n"
+    with pytest.raises(ChapterError) as told:
+        read_chapter(
+            f"---\nname: A\n---\n## A\n\n{block}\n## B\n\n<b>\n\n## C\n\n{block}", "a.md", "a"
+        )
+    lines = [line.partition(": ")[0] for line in str(told.value).split("\n")]
+    assert lines == [f"a.md, line {at}" for at in (2, 2, 7, 12, 17)]
+
+
 def test_twenty_faults_are_told_and_the_others_counted():
     keys = "".join(f"k{number}: 1\n" for number in range(5_000))
     with pytest.raises(ChapterError) as error:
