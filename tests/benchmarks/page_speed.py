@@ -185,52 +185,6 @@ def until_drawn(page, key):
     return page.evaluate("lastPaint - lastKey")
 
 
-# Two seconds of dragging a map of 32,768 tokens: the milliseconds between its frames.
-PAN = """async () => {
-  const main = document.querySelector('script[type=module]').src;
-  const { createPanZoom } = await import(new URL('../js/ui/pan_zoom.js', main));
-  const plot = document.body.appendChild(document.createElement('div'));
-  plot.className = 'plot';
-  plot.style.cssText = 'position: fixed; inset: 0 auto auto 0; width: 640px; height: 640px';
-  const area = { left: 0, top: 0, width: 640, height: 640 };
-  const panZoom = createPanZoom(plot, { area: () => area, onMoved: () => {} });
-  const matrix = () => ({
-    rows: 256, columns: 256, data: Float64Array.from({ length: 65536 }, Math.random),
-  });
-  const box = { x0: 8000, x1: 12096, y0: 8000, y1: 12096 };
-  panZoom.show({
-    box, most: { across: 32768, down: 32768 }, least: 8, top: 1, patch: () => ({}),
-    layers: [
-      { matrix: matrix(), box: { x0: 0, x1: 32768, y0: 0, y1: 32768 } }, { matrix: matrix(), box },
-    ],
-    colours: Uint8Array.from({ length: 768 }, (_, at) => at / 3),
-  });
-  const at = (type, x, y) => plot.dispatchEvent(new PointerEvent(type, {
-    pointerId: 1, isPrimary: true, button: 0, clientX: x, clientY: y, bubbles: true,
-  }));
-  const frame = () => new Promise(requestAnimationFrame);
-  at('pointerdown', 320, 320);
-  const gaps = [];
-  for (let last = await frame(), step = 0; step < 120; step += 1) {
-    at('pointermove', 320 + 3 * step, 320 + 200 * Math.sin(step / 10));
-    const now = await frame();
-    gaps.push(now - last);
-    last = now;
-  }
-  at('pointerup', 320, 320);
-  return gaps;
-}"""
-MOST_FRAME = 33
-
-
-def test_a_map_of_32768_tokens_is_dragged_without_a_dropped_frame(chromium, url):
-    page, _ = opened(chromium, url)
-    gaps = page.evaluate(PAN)
-    page.context.close()
-    tell(f"frames of a dragged map: median {median(gaps):.0f} ms, longest {max(gaps):.0f} ms")
-    assert max(gaps) < MOST_FRAME
-
-
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
     """Yield a folder that is served, and its address."""
