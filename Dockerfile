@@ -44,7 +44,7 @@ print(*needed, sep='\n')" "${EXTRAS}" > requirements.txt && \
     find /headlight/lib/python3*/site-packages/torch/lib /headlight/lib/python3*/site-packages/zstandard \
          -name '*.so' -exec strip --strip-unneeded {} +
 COPY . .
-RUN pip --python /headlight install --no-compile --no-deps .
+RUN pip --python /headlight install --no-compile --no-deps . ./model/zoo
 # The list of all parts, as CycloneDX; the tool that writes it is not among them.
 RUN python -m venv /sbom && \
     /sbom/bin/pip install cyclonedx-bom==7.5.0 && \

@@ -2,8 +2,13 @@
 
 app/ is the package headlight, and each folder next to it lies inside: model/ is headlight.model. A
 wheel carries static/ and templates/ as well. The lab may be absent: the product does without it.
+
+The README's links lead into the repository. In the description of a distribution they are absolute
+where GITHUB_SERVER_URL and GITHUB_REPOSITORY say its address, as they do in a workflow.
 """
 
+import os
+import re
 from pathlib import Path
 
 from setuptools import setup
@@ -22,4 +27,18 @@ with_modules = {
     for path in Path(folder).rglob("*.py")
 }
 
-setup(package_dir=there, packages=sorted(with_modules | there.keys()))
+readme, urls = Path("README.md").read_text(encoding="utf-8"), {}
+if repository := os.environ.get("GITHUB_REPOSITORY"):
+    home = f"{os.environ.get('GITHUB_SERVER_URL', 'https://github.com')}/{repository}"
+    readme = re.sub(r"(!\[[^\]]*\]\()(?!\w+:|#)", rf"\1{home}/raw/HEAD/", readme)
+    readme = re.sub(r"(\]\()(?!\w+:|#)", rf"\1{home}/blob/HEAD/", readme)
+    urls = {"Source": home, "Documentation": f"{home}/tree/HEAD/docs"}
+    urls |= {"Changelog": f"{home}/blob/HEAD/CHANGELOG.md", "Issues": f"{home}/issues"}
+
+setup(
+    long_description=readme,
+    long_description_content_type="text/markdown",
+    project_urls=urls,
+    package_dir=there,
+    packages=sorted(with_modules | there.keys()),
+)

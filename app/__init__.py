@@ -17,6 +17,7 @@ PyTorch.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from headlight.distribution import __version__ as __version__
 from headlight.model import notebook
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ does. One whose package is not there is left out.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib.metadata import EntryPoint, entry_points, version
+from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from typing import Annotated
 
@@ -29,6 +29,7 @@ from headlight.commands import (
     why,
 )
 from headlight.commands.parsing import Commands, option
+from headlight.distribution import __version__
 
 GROUP = "headlight.commands"
 MODULES = (
@@ -62,7 +63,7 @@ for _point in _installed():
 
 def _show_version(is_asked: bool) -> None:
     if is_asked:
-        typer.echo(f"headlight {version('headlight')}")
+        typer.echo(f"headlight {__version__}")
         raise typer.Exit
 
 

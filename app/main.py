@@ -14,7 +14,6 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -25,6 +24,7 @@ from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from headlight import addresses
+from headlight.distribution import __version__
 from headlight.middleware.conditional_get import ConditionalGet
 from headlight.middleware.exceptions import Errors
 from headlight.middleware.limits import BodyTimeout, RateLimit, RequestLimits
@@ -82,7 +82,7 @@ def create_app(settings: Settings | None = None, shared: Shared | None = None) -
     services = Services(settings or Settings(), shared=shared)
     app = FastAPI(
         title="Headlight",
-        version=version("headlight"),
+        version=__version__,
         description=DESCRIPTION,
         docs_url=None,
         redoc_url=None,

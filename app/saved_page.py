@@ -17,7 +17,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -31,6 +30,7 @@ from headlight.analyses.differences import LogitDifferenceRequest, Patching
 from headlight.analyses.predictions import PredictionsRequest
 from headlight.analyses.registry import ANALYSES
 from headlight.client.decode import Trace, read_trace
+from headlight.distribution import __version__
 from headlight.joined_scripts import AWAITED, joined
 from headlight.model import trace as model_trace
 from headlight.model.analysis import head_labels
@@ -298,7 +298,7 @@ def _page(text: str, answers: Markup, edits: Sequence[Mapping[str, Any]] = ()) -
         ["page"],
         text=text,
         edits=json.dumps(edits) if edits else "",
-        version=version("headlight"),
+        version=__version__,
         packed="code",
         held={"answers": answers, "code": _code()},
     )
@@ -360,12 +360,6 @@ def json_element(value: Any) -> Markup:
 def plotly_code() -> str:
     """Return Plotly as it is in its package."""
     return (HOME / "static" / "vendor" / "plotly" / "plotly.min.js").read_text()
-
-
-def plotly_script() -> Markup:
-    """Return Plotly as the text of a script element, escaped so that nothing in it ends it."""
-    script = re.sub(r"<(?=/script|!--)", r"\\x3c", plotly_code(), flags=re.IGNORECASE)
-    return Markup(script)  # nosec B704
 
 
 def shown(

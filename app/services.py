@@ -5,13 +5,13 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from importlib.metadata import version
 from typing import Annotated, TypeVar
 
 from anyio import CapacityLimiter
 from fastapi import Depends, Request
 
 from headlight.chapters.library import Library
+from headlight.distribution import __version__
 from headlight.models.atlases import Atlases
 from headlight.models.loads import Loads
 from headlight.models.registry import registry_of
@@ -161,7 +161,7 @@ class Services:
         metrics.watch(metrics.streams_open, lambda: self.streams.n_open)
         metrics.watch(metrics.outgoing_bytes, lambda: self.outgoing.n_bytes)
         metrics.describe(
-            version=version("headlight"),
+            version=__version__,
             model=self.registry.default,
             device=str(self.registry.device),
             precision=str(self.registry.precision).removeprefix("torch."),

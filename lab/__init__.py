@@ -25,5 +25,5 @@ def lab_libraries() -> Iterator[None]:
     except ModuleNotFoundError as error:
         library = (error.name or "a library").partition(".")[0]
         raise ImportError(
-            f"{library} is not installed; install it with: pip install 'headlight[lab]'"
+            f"{library} is not installed; install it with: pip install 'headlight-viz[lab]'"
         ) from error

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
@@ -236,10 +235,3 @@ def _percent(probability: float) -> str:
     if probability < 0.005:
         return "<1 %"
     return ">99 %" if probability > 0.995 else f"{100 * probability:.0f} %"
-
-
-def _json(text: str, option: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise UsageError(f"{option} is not JSON: {error}") from error

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import torch
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
+from headlight.distribution import DISTRIBUTION
 from headlight.model import foreign
 from headlight.model.checkpoint.card import ModelCard, read_card
 from headlight.model.checkpoint.files import (
@@ -247,7 +248,7 @@ def _hash(parts: list[Any]) -> str:
 
 def _versions() -> list[str]:
     """Return what made a check, but for the files."""
-    versions = [version(name) for name in ("headlight", "transformers", "torch")]
+    versions = [version(name) for name in (DISTRIBUTION, "transformers", "torch")]
     # Other kernels round differently.
     return [*versions, _state_of_code(), torch.backends.cpu.get_cpu_capability()]
 

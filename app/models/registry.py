@@ -21,7 +21,7 @@ import torch
 
 from headlight.model.cancellation import Cancelled
 from headlight.model.checkpoint.files import CONFIG, CheckpointError
-from headlight.model.checkpoint.loading import describe, load
+from headlight.model.checkpoint.loading import describe, load, way_to_the_zoo
 from headlight.model.checkpoint.profile import HEADS, read_profile
 from headlight.model.checkpoint.steps import AT, read_states, steps_in
 from headlight.model.description import Description
@@ -512,5 +512,5 @@ def _no_room(model: str, error: NoRoom) -> Problem:
 def _unknown_model(model: str, known: Iterable[str]) -> Problem:
     available = sorted(known)
     ids = f"the models are {', '.join(available)}" if available else "there are none at all"
-    detail = f"there is no model {echo(model)}; {ids}"
+    detail = f"there is no model {echo(model)}; {ids}{way_to_the_zoo()}"
     return Problem(404, "unknown-model", detail, available=available)

@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
-from importlib.metadata import version
 from math import prod
 from typing import Annotated, Any
 
@@ -13,6 +12,7 @@ import orjson
 from fastapi import APIRouter, Path, Query, Request, Response
 from starlette.responses import StreamingResponse
 
+from headlight.distribution import __version__
 from headlight.forms import MAX_GLOBS, Glob
 from headlight.model.served import Weight
 from headlight.models.cards import model_answer, model_summary
@@ -105,7 +105,7 @@ async def weights(
         await services.use_model(model, stack, client_left(request))
         revision = registry.describe(model).revision
         chosen = await services.in_thread(find, client_left(request))
-    named = "\n".join((version("headlight"), revision, str(registry.precision), *chosen))
+    named = "\n".join((__version__, revision, str(registry.precision), *chosen))
     headers = {"ETag": content_tag(named.encode()), "Cache-Control": "no-cache", "Vary": "Accept"}
     if known := not_modified(request, headers):
         return known

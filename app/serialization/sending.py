@@ -9,7 +9,6 @@ import hashlib
 import logging
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
-from importlib.metadata import version
 from math import prod
 from typing import Any
 
@@ -18,6 +17,7 @@ from fastapi.sse import format_sse_event
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
+from headlight.distribution import __version__
 from headlight.problems import Problem, internal_error, service_unavailable
 from headlight.schemas import EVENT_STREAM, SAFETENSORS
 from headlight.serialization.compression import LIBRARIES
@@ -86,7 +86,7 @@ def entity_tag(answer: Answer, sent_as: ResponseFormat) -> str:
     and then has another tag.
     """
     described = (sent_as.media_type, sent_as.dtype, str(sent_as.triangle), sent_as.coding)
-    made_by = (version("headlight"), "" if sent_as.coding == "identity" else LIBRARIES)
+    made_by = (__version__, "" if sent_as.coding == "identity" else LIBRARIES)
     named = "\n".join((answer.digest, *made_by, *described))
     return f'"{hashlib.sha256(named.encode()).hexdigest()[:32]}"'
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import orjson
 
+from headlight.distribution import DISTRIBUTION
 from headlight.models.cards import prose_of
 from headlight.settings import HOME
 
@@ -30,7 +31,7 @@ _PAGES = {
 
 def documents() -> Iterator[tuple[str, str, str]]:
     """Yield the documents, each as its file, its title, and its HTML."""
-    readme = metadata("headlight").json.get("description", "")
+    readme = metadata(DISTRIBUTION).json.get("description", "")
     yield "docs.html", "Concepts", _linked(prose_of(_IMAGE.sub("", str(readme))))
     yield "docs-api.html", "The API", prose_of(_api())
     for path in (*sorted((HOME / "docs").glob("*.md")), HOME / "CONTRIBUTING.md"):

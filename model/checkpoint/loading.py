@@ -46,6 +46,7 @@ from headlight.model.checkpoint.shared_tokenizer import shared_tokenizer
 from headlight.model.checkpoint.steps import AT, id_of, steps_in, whole_of
 from headlight.model.config import TransformerConfig
 from headlight.model.description import Description
+from headlight.model.extras import warn_if_newer
 from headlight.model.foreign import is_foreign, load_foreign, load_live
 from headlight.model.foreign.folder import Progress, no_progress
 from headlight.model.hooks import SkipInitialisation
@@ -68,6 +69,9 @@ LONGEST_TEXT = 2**17
 """The tokens that a model reads whose positions have no end."""
 
 ZOO = Path(__file__).parents[1] / "zoo"
+
+KEPT_WITH_THE_CODE = ("stories", "positions-sinusoidal")
+"""The models of the distribution headlight-viz; the other ones of the zoo are headlight-viz-zoo."""
 
 _DTYPES = ("F16", "BF16", "F32")
 _MAX_BYTES_PER_NUMBER = 8  # a float64 file then fails for its dtype, not for its size
@@ -190,9 +194,15 @@ def find_model(model: Path | str, models_dir: Path | None = None) -> Path:
     if not Path(model).is_dir():
         raise CheckpointError(
             f"there is no model or folder {str(model)!r}; "
-            f"the models are {', '.join([*shipped, *added])}"
+            f"the models are {', '.join([*shipped, *added])}{way_to_the_zoo()}"
         )
     return Path(model)
+
+
+def way_to_the_zoo() -> str:
+    """Return how the rest of the models that ship is installed; empty: they are there."""
+    is_alone = set(_names_in(ZOO)) == set(KEPT_WITH_THE_CODE)
+    return "; more come with: pip install headlight-viz-zoo" if is_alone else ""
 
 
 def _names_in(directory: Path) -> list[str]:
@@ -226,6 +236,7 @@ def load(
         CheckpointError: there is no such model, a file is missing or damaged, a tensor's name,
             shape or dtype contradicts the config, or a weight is not finite.
     """
+    warn_if_newer("torch")
     if not isinstance(model, str | Path):
         return load_live(model, tokenizer)
     folder = find_model(model)

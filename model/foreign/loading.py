@@ -20,7 +20,7 @@ import torch
 from torch import nn
 
 from headlight.model.checkpoint.files import CONFIG, CheckpointError, require_memory
-from headlight.model.extras import missing
+from headlight.model.extras import missing, warn_if_newer
 from headlight.model.foreign.folder import (
     LEAST_TABLE,
     ForeignFolder,
@@ -88,6 +88,7 @@ def transformers_library() -> Any:
             import transformers
     except ImportError as error:
         raise MissingExtra(missing("this model", "Transformers", "hf")) from error
+    warn_if_newer("transformers")
     return transformers
 
 

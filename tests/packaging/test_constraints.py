@@ -6,9 +6,12 @@ from collections import defaultdict
 from importlib import metadata
 from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
+
+from headlight.model.extras import CHECKED, warn_if_newer
 
 ROOT = Path(__file__).parents[2]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -65,10 +68,20 @@ def test_every_dependency_has_one_pin_that_it_accepts():
             assert requirement.specifier.contains(pins[0]), f"{requirement}, pinned to {pins[0]}"
 
 
+def test_a_library_newer_than_its_pin_is_warned_of(monkeypatch):
+    pins = {name: pinned_versions(name)[0] for name in CHECKED}
+    assert {name: tuple(map(int, pin.split(".")[:2])) for name, pin in pins.items()} == CHECKED
+    for name in CHECKED:
+        warn_if_newer(name)
+    monkeypatch.setattr("headlight.model.extras.version", lambda _: "5.24.1")
+    with pytest.warns(UserWarning, match=r"transformers 5\.24\.1 is not checked with"):
+        warn_if_newer("transformers")
+
+
 def test_what_is_installed_is_what_is_pinned():
     installed = {
         requirement.name: Version(metadata.version(requirement.name)).public
-        for requirement in installed_requirements("headlight", set())
+        for requirement in installed_requirements("headlight-viz", set())
     }
     wrong = {name: here for name, here in installed.items() if [here] != pinned_versions(name)}
     assert wrong == {}

@@ -41,6 +41,9 @@ def test_every_name_to_register_at_is_defined_where_it_is_said_to_be():
 def test_the_version_is_the_same_everywhere():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert citation["version"] == VERSION
+    zoo = tomllib.loads((ROOT / "model" / "zoo" / "pyproject.toml").read_text())["project"]
+    assert zoo["version"] == VERSION
+    assert zoo["dependencies"] == [f"headlight-viz=={VERSION}"]
     (newest, date), *_ = re.findall(
         r"^## \[(\S+)\] – (\S+)$", (ROOT / "CHANGELOG.md").read_text(), re.M
     )

@@ -1,9 +1,11 @@
-"""A wheel built from the tree brings the page and the models, under the one name `headlight`."""
+"""The wheels built from the tree bring the page and the models, under the one name `headlight`."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -17,11 +19,11 @@ def install(root, committed, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def installed(install):
-    """Return a folder with the installed wheel."""
-    return install()
+    """Return a folder with both installed wheels."""
+    return install(with_zoo=True)
 
 
-def install_wheel(root, committed, tmp_path_factory, *, without="nothing"):
+def install_wheel(root, committed, tmp_path_factory, *, without="nothing", with_zoo=False):
     wheels, copy = tmp_path_factory.mktemp("wheel"), tmp_path_factory.mktemp("tree")
     for name in committed:  # setuptools would leave build/ in the checkout
         if not name.startswith(f"{without}/"):
@@ -29,12 +31,17 @@ def install_wheel(root, committed, tmp_path_factory, *, without="nothing"):
             shutil.copy(root / name, copy / name)
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
     offline = ["--no-deps", "--no-build-isolation", "--no-index"]
-    subprocess.run([*pip, "wheel", *offline, "--wheel-dir", wheels, copy], check=True)
-    (wheel,) = wheels.glob("headlight-*.whl")
-    target = tmp_path_factory.mktemp("site-packages")
+    sources = [copy, copy / "model" / "zoo"][: 1 + with_zoo]
+    environment = os.environ | {"GITHUB_SERVER_URL": "https://host", "GITHUB_REPOSITORY": "a/b"}
     subprocess.run(
-        [*pip, "install", *offline, "--no-compile", "--target", target, wheel], check=True
+        [*pip, "wheel", *offline, "--wheel-dir", wheels, *sources], check=True, env=environment
     )
+    built = sorted(wheels.glob("headlight_viz*.whl"))
+    assert built[0].stat().st_size < 20e6
+    target = tmp_path_factory.mktemp("site-packages")
+    for wheel in built:
+        with zipfile.ZipFile(wheel) as files:  # as pip does; its --target would replace the folder
+            files.extractall(target)
     return target
 
 
@@ -47,13 +54,61 @@ def test_page_code_and_models_travel_whole(installed, committed):
     }
     files = {str(path.relative_to(installed)) for path in installed.rglob("*")}
     assert package
-    assert package - files == set()
+    assert package - files == {"headlight/model/zoo/pyproject.toml"}
+
+
+@pytest.mark.slow
+def test_no_file_is_in_both_wheels(installed):
+    lists = [path.read_text().split("\n") for path in installed.glob("*.dist-info/RECORD")]
+    alone, zoo = ({line.partition(",")[0] for line in lines if line} for lines in lists)
+    assert alone & zoo == set()
+
+
+@pytest.mark.slow
+def test_links_of_the_description_are_absolute(installed):
+    (path,) = installed.glob("headlight_viz-*.dist-info/METADATA")
+    links = re.findall(r"\]\(([^)#]+)", path.read_text())
+    assert "https://host/a/b/raw/HEAD/static/screenshot.png" in links
+    assert [link for link in links if not link.startswith("http")] == []
+
+
+@pytest.mark.slow
+def test_without_the_zoo_its_models_and_chapters_say_how_they_come(install, elsewhere):
+    program = """
+import sys
+sys.meta_path[:] = [each for each in sys.meta_path if "editable" not in str(each)]  # the checkout's
+from fastapi.testclient import TestClient
+from headlight.main import create_app
+from headlight.settings import Settings
+with TestClient(create_app(Settings()), base_url="http://localhost") as client:
+    print(client.get("/api/v1/models/translate").json()["detail"])
+    print(client.get("/api/v1/chapters").json()["unavailable"]["two-languages.md"])
+    print(client.post("/api/v1/trace", json={"text": "The cat"}).status_code)
+"""
+    unknown, chapter, status = output_of(program, elsewhere, PYTHONPATH=str(install()))
+    assert unknown.endswith("; more come with: pip install headlight-viz-zoo")
+    assert chapter.startswith("two-languages.md: needs translate; more come with")
+    assert status == "200"
+
+
+def test_another_distribution_of_the_name_is_refused(tmp_path, elsewhere):
+    (tmp_path / "headlight-0.1.14.dist-info").mkdir()
+    facts = "Metadata-Version: 2.1\nName: headlight\nVersion: 0.1.14\n"
+    (tmp_path / "headlight-0.1.14.dist-info" / "METADATA").write_text(facts)
+    program = """
+try:
+    import headlight
+except ImportError as error:
+    print(error)
+"""
+    (said,) = output_of(program, elsewhere, PYTHONPATH=str(tmp_path))
+    assert said.startswith("a distribution named headlight (0.1.14) is installed here")
 
 
 @pytest.mark.slow
 def test_no_other_name_is_installed(installed):
     names = {path.name for path in installed.iterdir()}
-    assert {name for name in names if not name.endswith(".dist-info")} <= {"headlight", "bin"}
+    assert {name for name in names if not name.endswith(".dist-info")} == {"headlight"}
 
 
 @pytest.fixture
@@ -95,7 +150,7 @@ import contextlib, io, sys
 sys.meta_path[:] = [each for each in sys.meta_path if "editable" not in str(each)]  # the checkout's
 from headlight.cli import app
 
-for words in (["--help"], ["trace", "The cat sat.", "--model", "positions-rotary"]):
+for words in (["--help"], ["trace", "The cat sat.", "--model", "positions-sinusoidal"]):
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
         sys.argv = ["headlight", *words]

@@ -5,12 +5,14 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 ROOT = Path(__file__).parents[2]
-WORKFLOW: dict[Any, Any] = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())
-JOBS = WORKFLOW["jobs"]
+WORKFLOW, PUBLISH = (
+    yaml.safe_load((ROOT / ".github" / "workflows" / f"{name}.yml").read_text())
+    for name in ("ci", "publish")
+)
+JOBS: dict[str, Any] = WORKFLOW["jobs"]
 MATRIX = JOBS["test"]["strategy"]["matrix"]
 STEPS = [step for job in JOBS.values() for step in job["steps"]]
 RESOLVED = (ROOT / ".ci" / "resolve").read_text()
@@ -52,9 +54,18 @@ def test_the_parts_are_listed_by_one_version_of_the_tool():
     assert of_make[1] == of_image[1]
 
 
-@pytest.mark.parametrize("action", sorted({step["uses"] for step in STEPS if "uses" in step}))
-def test_an_action_is_pinned_to_a_commit(action):
-    assert re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}", action)
+def test_an_action_is_pinned_to_a_commit():
+    steps = [*STEPS, *(step for job in PUBLISH["jobs"].values() for step in job["steps"])]
+    actions = {step["uses"] for step in steps if "uses" in step}
+    assert {action.partition("/")[0] for action in actions} == {"actions", "pypa"}
+    assert all(re.fullmatch(r"[a-z-]+/[a-z-]+@[0-9a-f]{40}", action) for action in actions)
+
+
+def test_only_the_job_that_builds_nothing_may_publish():
+    assert PUBLISH["permissions"] == {"contents": "read"}
+    may = {name: job.get("permissions") for name, job in PUBLISH["jobs"].items()}
+    assert may == {"build": None, "publish": {"id-token": "write"}}
+    assert not any("run" in step for step in PUBLISH["jobs"]["publish"]["steps"])
 
 
 def test_it_can_change_nothing_and_ends():

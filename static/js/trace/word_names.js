@@ -181,11 +181,6 @@ export function placeInWords(trace, side, index) {
   return isEnd ? nameWord(reading, word) : nameToken(reading, index);
 }
 
-/** Return one token in a sentence about numbers of its own. @param {Trace} trace @param {Side} side @param {number} index */
-export function tokenInWords(trace, side, index) {
-  return nameToken(readSide(trace, side), index);
-}
-
 /** Return the words of one side. @param {Trace} trace @param {Side} side */
 export function readSide(trace, side) {
   return readWords(tokensOf(trace, side), (side === 'target' ? trace.target : trace.text) ?? '');

@@ -192,7 +192,7 @@ def test_without_transformers_the_extra_is_named(run, gpt2, monkeypatch, models_
     monkeypatch.setattr("headlight.models.foreign.find_spec", lambda name: None)
     result = run("add", str(gpt2))
     assert result.exit_code == 1
-    assert "pip install 'headlight[hf]'" in result.stderr
+    assert "pip install 'headlight-viz[hf]'" in result.stderr
     assert left_in(models_dir) == []
 
 

@@ -68,4 +68,4 @@ def test_without_the_extra_a_sentence_says_what_to_install(built, zoo, tmp_path,
     assert done.returncode == 1, done.stderr
     (said,) = done.stderr.strip().splitlines()
     assert says in said
-    assert said.endswith("pip install 'headlight[cluster]'")
+    assert said.endswith("pip install 'headlight-viz[cluster]'")

@@ -297,7 +297,7 @@ def test_without_transformers_the_reason_names_the_extra(client_with, models_dir
     reasons = {
         model["id"]: model["reason"] for model in client.get("/api/v1/models").json()["unavailable"]
     }
-    assert "pip install 'headlight[hf]'" in reasons["gpt2"]
+    assert "pip install 'headlight-viz[hf]'" in reasons["gpt2"]
     assert client.post("/api/v1/trace", json={"text": "the cat"}).status_code == 200
 
 

@@ -87,11 +87,11 @@ def test_without_duckdb_summaries_are_shown_and_a_search_says_what_to_install(
     asking, problem, monkeypatch
 ):
     monkeypatch.setattr(routes, "is_available", lambda: False)
-    assert "pip install 'headlight[cluster]'" in asking.get(PATH).json()["no_search"]
+    assert "pip install 'headlight-viz[cluster]'" in asking.get(PATH).json()["no_search"]
     head = asking.get(f"{PATH}/head", params={"attention": ATTENTION, "head": 0})
     assert head.status_code == 200
     document = problem(asking.get(f"{PATH}/search"), 503, "no-search")
-    assert "pip install 'headlight[cluster]'" in document["detail"]
+    assert "pip install 'headlight-viz[cluster]'" in document["detail"]
 
 
 def test_an_atlas_of_other_weights_counts_for_nothing(settings, atlas_dir, tmp_path, problem):

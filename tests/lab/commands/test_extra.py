@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-SENTENCE = "is not installed; install it with: pip install 'headlight[lab]'"
+SENTENCE = "is not installed; install it with: pip install 'headlight-viz[lab]'"
 WITHOUT_LAB = """
 import sys
 sys.modules.update(dict.fromkeys(["datasketch", "sacrebleu", "scipy"]))
