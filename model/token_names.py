@@ -8,7 +8,6 @@ two sequences of bytes have the same name.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from functools import cache
 
 _BYTE = re.compile(rb"\\x([0-9a-f]{2})")
@@ -23,11 +22,6 @@ def name_of_bytes(data: bytes) -> str:
 def bytes_of_name(name: str) -> bytes:
     """Return the bytes that `name_of_bytes` has named."""
     return _BYTE.sub(lambda found: bytes([int(found[1], 16)]), name.encode())
-
-
-def text_of_names(names: Iterable[str]) -> str:
-    """Return the text that tokens of these names spell."""
-    return b"".join(map(bytes_of_name, names)).decode(errors="replace")
 
 
 @cache

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from threading import Lock
 from typing import Literal
 
 from cachetools import LRUCache, cached
@@ -21,7 +22,6 @@ from headlight.model.served import Served
 
 Found = Literal["induction", "word"]
 OF_NO_MODEL = "0"
-MOST_KEPT = 32
 TEXT = "When Mary and John went to the store, John gave a drink to"
 """What a model without examples reads."""
 
@@ -96,7 +96,7 @@ def _place(text: str, path: str, head: int, query: int, key: int) -> dict[str, s
     return {"text": text} | {name: str(number) for name, number in numbers.items()}
 
 
-@cached(LRUCache(MOST_KEPT), key=lambda kind, model: (kind, model.id, model.description.revision))
+@cached(LRUCache(32), lock=Lock(), key=lambda kind, of: (kind, of.id, of.description.revision))
 def values_of(kind: Found, model: Served) -> dict[str, str]:
     """Return what is found in a model, by name.
 

@@ -8,7 +8,7 @@ import transformers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 from headlight.model.foreign.tokenizer import ForeignTokenizer
-from headlight.model.token_names import bytes_of_name, name_of_bytes, text_of_names
+from headlight.model.token_names import bytes_of_name, name_of_bytes
 
 CORPUS = [
     "The cat sat on the mat. A naïve café — office, 12 apples!",
@@ -29,6 +29,10 @@ TEXTS = {
     "capitals": "THE Cat SAT",
     "unknown letters": "ᚠᚢ cat ꙮ",
 }
+
+
+def text_of_names(names):
+    return b"".join(map(bytes_of_name, names)).decode(errors="replace")
 
 
 def byte_level():
