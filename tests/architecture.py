@@ -13,7 +13,7 @@ PICTURE = ROOT / "docs" / "architecture.svg"
 
 FLOORS = {
     "the lab, a neighbour": ["lab/commands", "lab/evaluation", "lab/training", "lab/data"],
-    "the commands": ["app/cli", "app/commands", "app/cluster", "app/server"],
+    "the commands": ["app/__main__", "app/cli", "app/commands", "app/cluster", "app/server"],
     "HTTP": ["app/main", "app/site", "app/middleware", "app/routes"],
     "the server's parts": [
         "app/services",
@@ -25,6 +25,7 @@ FLOORS = {
     "requests": ["app/client", "app/tracing", "app/models", "app/joined_scripts"],
     "answers": ["app/serving", "app/serialization", "app/problems", "app/static_files"],
     "what may be asked": [
+        "app/distribution",
         "app/settings",
         "app/addresses",
         "app/schemas",

@@ -26,7 +26,7 @@ REAL_FOLDER = os.environ.get("HEADLIGHT_REAL_MODEL", "")
 REAL = Path(REAL_FOLDER).name
 ROOT = HERE.parents[1]
 ZOO = ROOT / "model" / "zoo"
-MODELS = sorted(folder.name for folder in ZOO.iterdir())
+MODELS = sorted(folder.name for folder in ZOO.iterdir() if folder.is_dir())
 
 
 def front_matter(model):

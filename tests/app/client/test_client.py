@@ -283,7 +283,7 @@ def test_the_client_loads_neither_pytorch_nor_the_server():
         loaded & {"torch", "fastapi", "starlette", "plotly", "headlight.model.transformer"} == set()
     )
     rooms = {name.split(".")[1] for name in loaded if name.startswith("headlight.")}
-    assert rooms == {"analyses", "client", "forms", "model", "schemas"}
+    assert rooms == {"analyses", "client", "distribution", "forms", "model", "schemas"}
 
 
 NAMES = {

@@ -194,7 +194,7 @@ def test_translations_come_in_the_order_of_the_sources(translator, says):
 
 def test_without_sacrebleu_the_error_names_what_to_install(translator, monkeypatch):
     monkeypatch.setitem(sys.modules, "sacrebleu", None)
-    with pytest.raises(ImportError, match=r"sacrebleu.*pip install 'headlight\[lab\]'"):
+    with pytest.raises(ImportError, match=r"sacrebleu.*pip install 'headlight-viz\[lab\]'"):
         bleu(translator, pairs_of(*SAID.items()))
 
 

@@ -95,7 +95,7 @@ def test_a_damaged_folder_is_refused(marian, damage):
 
 def test_without_the_library_the_error_names_what_to_install(marian, monkeypatch):
     monkeypatch.setitem(sys.modules, "sentencepiece", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'headlight\[hf\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install 'headlight-viz\[hf\]'"):
         read_tokenizer(folder_of(marian), None)
 
 
