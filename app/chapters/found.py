@@ -23,7 +23,7 @@ from headlight.model.served import Served
 Found = Literal["induction", "word"]
 OF_NO_MODEL = "0"
 TEXT = "When Mary and John went to the store, John gave a drink to"
-"""What a model without examples reads."""
+"""The text for a model without examples."""
 
 
 def filled(line: str, values: Mapping[str, str] | None) -> str:
