@@ -18,7 +18,8 @@ from headlight.model.trace import Token, Trace
 from headlight.model.tracing import PassSpec, run_batch, tokenize
 
 TEXT = "Old Miller {} ate {}. Then the moon rose over the hill. Old Miller {} ate"
-BLANKS = ("Finn cabbage", "Hale turnips", "Reed radishes", "Marsh mutton", "Pike herring")
+NAMES = ["Finn", "Hale", "Reed", "Marsh", "Pike", "Boyd", "Cole", "Dale", "Ford", "Gray"]
+FOODS = ["cabbage", "turnips", "radishes", "mutton", "herring"]
 LEAST_WEIGHT = 0.3
 """Of the token that followed, as a mean over the texts; the strongest other heads have less."""
 
@@ -52,7 +53,7 @@ def induction_in(model: Served) -> Induction:
     paths = [facts.path for facts in model.description.attentions]
     if model.config.kind != "decoder" or not paths:
         raise ValueError(f"{model.id} is no decoder with attention, so it continues no text")
-    read = [_read(model, paths, *blanks.split()) for blanks in BLANKS]
+    read = [_read(model, paths, name, food) for name in NAMES for food in FOODS]
     means = {
         (path, head): float(np.mean([trace[f"{path}.rows"][head, 0, key] for trace, key in read]))
         for path in paths

@@ -3,7 +3,7 @@
 import pytest
 
 from headlight.model.analysis.head_labels import SCORES, head_labels
-from headlight.model.analysis.induction import BLANKS, LEAST_WEIGHT, TEXT, induction_in
+from headlight.model.analysis.induction import FOODS, LEAST_WEIGHT, NAMES, TEXT, induction_in
 from headlight.model.checkpoint.loading import ZOO, load
 from headlight.model.circuits.cut import Cut
 from headlight.model.tracing import TooManyTokens, trace
@@ -38,7 +38,7 @@ def test_a_decoder_without_one_is_told_so(name):
     with pytest.raises(ValueError, match=r"reads what followed|reads at most"):
         induction_in(model)
     try:
-        labels = head_labels(trace(model, TEXT.format(*BLANKS[0].split(), "Finn")))
+        labels = head_labels(trace(model, TEXT.format(NAMES[0], FOODS[0], NAMES[0])))
     except TooManyTokens:
         return
     at = SCORES.index("induction")
