@@ -6,15 +6,12 @@ A recipe names its `Figures`. Training never measures them, so those that need
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from headlight.model.checkpoint.checkpoint import Checkpoint
-
-Quality: TypeAlias = "Callable[[Checkpoint], dict[str, float]]"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,12 +63,3 @@ class Figures:
     def robustness(self, checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
         """Measure a model on texts that are typed in other ways, and on other texts, if at all."""
         return {}
-
-    def quality(self, files: Sequence[Path]) -> tuple[list[str], Quality]:
-        """Return the names of the texts that fewer bits are measured on, and the measurement.
-
-        Raises:
-            CorpusError: a file is unusable.
-            ValueError: a model of this recipe takes no files, or is not measured so.
-        """
-        raise ValueError("models of this recipe are not measured in fewer bits")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 app = Commands()
 
-BITS = "quantization"  # the figures on a card that --bits measures
+BITS = "quantization"  # figures on a card, of copies by `headlight quantize`
 
 
 @app.command()
@@ -58,16 +58,6 @@ def evaluate(
         Path | None,
         option("A second word alignment to compare a translator's attention with.", "FILE"),
     ] = None,
-    bits: Annotated[
-        list[int] | None,
-        option(
-            "Measure the model with this many bits for each weight instead, and the model as it "
-            "is for comparison; repeat it for more.",
-            "N",
-            min=2,
-            max=8,
-        ),
-    ] = None,
     device: Device = None,
     models_dir: ModelsDir = None,
 ) -> None:
@@ -76,12 +66,7 @@ def evaluate(
     Without files, the model is measured on the texts that ship with the project. With --text each
     kept state of its training is measured too. `headlight profile` measures its heads.
     """
-    from headlight.lab.evaluation.figures import (
-        joined,
-        measure,
-        measure_bits,
-        measure_expert_tokens,
-    )
+    from headlight.lab.evaluation.figures import joined, measure, measure_expert_tokens
     from headlight.lab.evaluation.steps import write_scores
     from headlight.lab.figures import Evidence
     from headlight.model.checkpoint.loading import load_checkpoint
@@ -108,15 +93,6 @@ def evaluate(
         )
     checkpoint = load_checkpoint(folder, device=place)
     card = checkpoint.description.card
-    if bits:
-        with usage_errors():
-            figures = {BITS: measure_bits(checkpoint, evidence, bits)}
-        show(_figures_table(figures, checkpoint.id))
-        known = card.metrics.get(BITS, {})
-        if known.get("text") == figures[BITS]["text"]:  # else the figures do not compare
-            figures[BITS] = {**known, **figures[BITS]}
-        _renew_card(folder, replace(card, metrics={**card.metrics, **figures}))
-        return
     with usage_errors():
         figures = measure(checkpoint, evidence)
         expert_tokens = measure_expert_tokens(checkpoint, evidence) or card.expert_tokens

@@ -66,7 +66,7 @@ def quantize(
 ) -> None:
     """Write a smaller copy of a model, with fewer bits for each weight.
 
-    The copy loads like any model. `headlight evaluate MODEL --bits 4` measures what it costs.
+    The copy loads like any model, and `headlight evaluate` measures it like any.
     """
     from headlight.model.checkpoint.loading import find_model, load_checkpoint, save
     from headlight.model.foreign import is_foreign

@@ -18,7 +18,6 @@ from headlight.lab.evaluation import (
     fill,
     positions,
     preference,
-    quantization,
     reasoning,
     stories,
     translate,
@@ -30,12 +29,10 @@ from headlight.lab.evaluation.minimal_pairs import read_pairs as read_minimal_pa
 from headlight.lab.evaluation.moe import expert_tokens
 from headlight.lab.evaluation.robustness import FORMS, robustness
 from headlight.lab.evaluation.text import bits_per_byte
-from headlight.lab.evaluation.translate import bleu
 from headlight.lab.evaluation.word_alignment import read_gold
-from headlight.lab.figures import Evidence, Figures, Quality
-from headlight.lab.training.preference import Comparison, read_comparisons
+from headlight.lab.figures import Evidence, Figures
+from headlight.lab.training.preference import read_comparisons
 from headlight.lab.training.registry import RECIPES
-from headlight.model.arithmetic import split
 from headlight.model.checkpoint.card import rounded
 from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.corpus import CorpusError, SentencePair, read_documents, read_pairs
@@ -126,24 +123,6 @@ def joined(
     return figures
 
 
-def measure_bits(checkpoint: Checkpoint, evidence: Evidence, bits: Sequence[int]) -> dict[str, Any]:
-    """Measure a model in fewer bits on the evidence or, without any, on the project's own texts.
-
-    Returns:
-        As `quantization.evaluate`, rounded, with the names of the files as ``text``.
-
-    Raises:
-        CorpusError: a file is unusable, or too short.
-        ValueError: bits are out of range, the model is quantized already, or there is other
-            evidence than a text.
-    """
-    if replace(evidence, text=()) != Evidence():
-        raise ValueError("fewer bits are measured on a text; leave the other files out")
-    text, quality = figures_of(checkpoint).quality(evidence.text)
-    figures = quantization.evaluate(checkpoint, quality, bits)
-    return {"text": text, **rounded(figures)}
-
-
 def measure_expert_tokens(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
     """Count which tokens of its corpus each expert of a `stories` model takes.
 
@@ -221,16 +200,6 @@ class TextFigures(Figures):
         others = {path.name: read_documents([path]) for path in evidence.other}
         return dict(robustness(checkpoint, read_documents(evidence.text), others))
 
-    def quality(self, files: Sequence[Path]) -> tuple[list[str], Quality]:
-        """As `Figures.quality`: one figure of the text."""
-        texts = files or (SAMPLE,)
-        documents = read_documents(texts)
-        return [path.name for path in texts], lambda each: self.in_short(each, documents)
-
-    def in_short(self, checkpoint: Checkpoint, documents: Sequence[str]) -> dict[str, float]:
-        """Return the figures of a text that matter most."""
-        return {"bits_per_byte": bits_per_byte(checkpoint, documents)["bits_per_byte"]}
-
 
 class StoriesFigures(TextFigures):
     """The figures of `stories`."""
@@ -263,12 +232,6 @@ class FillFigures(TextFigures):
         """As `TextFigures.written`: the words for blanks."""
         return {"blanks": fill.filled_blanks(checkpoint)}
 
-    def in_short(self, checkpoint: Checkpoint, documents: Sequence[str]) -> dict[str, float]:
-        """As `TextFigures.in_short`."""
-        figures = fill.evaluate(checkpoint, documents)
-        names = ("masked_word_accuracy", "masked_word_in_first_five")
-        return {name: figures[name] for name in names}
-
 
 PositionsFigures = partial(TextFigures, positions.evaluate, writes=False)
 GptFigures = partial(TextFigures, bits_per_byte)
@@ -294,12 +257,6 @@ class TranslateFigures(Figures):
         """As `Figures.sample`: the aligned sentences."""
         return translate.evaluate(checkpoint, _aligned_pairs())
 
-    def quality(self, files: Sequence[Path]) -> tuple[list[str], Quality]:
-        """As `Figures.quality`: BLEU."""
-        names = [path.name for path in files or (ENGLISH_FRENCH,)]
-        pairs = _pairs(files) or _aligned_pairs()
-        return names, lambda each: {"bleu": bleu(each, pairs)}
-
 
 class ReasoningFigures(Figures):
     """The figures of `reasoning`, on problems that it makes."""
@@ -314,11 +271,6 @@ class ReasoningFigures(Figures):
         """As `Figures.sample`: the test problems."""
         reach = reasoning.robustness(checkpoint)
         return {**reasoning.evaluate(checkpoint), "robustness": reach}
-
-    def quality(self, files: Sequence[Path]) -> tuple[list[str], Quality]:
-        """As `Figures.quality`: the share of right answers and products."""
-        _require_no_files(files)
-        return [f"{len(split().test)} problems"], reasoning.right_and_products
 
 
 class RewardFigures(Figures):
@@ -343,21 +295,6 @@ class RewardFigures(Figures):
         }
         forms = {name: figures["accuracy"] for name, figures in measured.items()}
         return {**measured["as_written"], "robustness": {"figure": "accuracy", "forms": forms}}
-
-    def quality(self, files: Sequence[Path]) -> tuple[list[str], Quality]:
-        """As `Figures.quality`: the accuracy."""
-        names = [path.name for path in files or (preference.COMPARISONS,)]
-        comparisons = read_comparisons(files) if files else preference.held_out_comparisons()
-        return names, lambda each: _accuracy(each, comparisons)
-
-
-def _require_no_files(files: Sequence[Path]) -> None:
-    if files:
-        raise ValueError(_NO_FILES)
-
-
-def _accuracy(checkpoint: Checkpoint, comparisons: Sequence[Comparison]) -> dict[str, float]:
-    return {"accuracy": preference.evaluate_reward(checkpoint, comparisons)["accuracy"]}
 
 
 def _pairs(paths: Sequence[Path]) -> list[SentencePair]:

@@ -106,15 +106,6 @@ def _right(checkpoint: Checkpoint, asked: Sequence[Problem]) -> float:
     return _share(marking.is_right for marking in solve_problems(checkpoint, asked)[1])
 
 
-def right_and_products(checkpoint: Checkpoint) -> dict[str, float]:
-    """Measure the two quickest figures of `evaluate`: ``right`` and ``products``."""
-    _, marked = solve_problems(checkpoint, split().test)
-    return {
-        "right": _share(marking.is_right for marking in marked),
-        "products": sum(marking.product_share for marking in marked) / len(marked),
-    }
-
-
 def _share(marks: Any) -> float:
     marked = [*marks]
     share: float = sum(marked) / len(marked)

@@ -197,38 +197,3 @@ def test_a_corpus_gives_the_tokens_of_each_expert_and_changes_no_figure(decoder,
 def test_a_dense_model_has_no_experts_to_count(corpus):
     result = evaluate(make(moe=None), "--corpus", corpus)
     assert_fails(result, "dense", code=2)
-
-
-def test_figures_of_other_bits_stay_if_the_text_is_the_same(decoder, monkeypatch):
-    def measured(_checkpoint, evidence, bits):
-        names = [path.name for path in evidence.text] or ["sample.txt"]
-        return {"text": names, "float": {"bits_per_byte": 1.5}} | {
-            f"bits_{number}": {"bits_per_byte": 2.0 + len(bits)} for number in bits
-        }
-
-    monkeypatch.setattr("headlight.lab.evaluation.figures.measure_bits", measured)
-    for options, expected in (
-        (("--bits", "4", "--bits", "2"), ["text", "float", "bits_4", "bits_2"]),
-        (("--bits", "3"), ["text", "float", "bits_4", "bits_2", "bits_3"]),
-        (("--bits", "3", "--text", "other.txt"), ["text", "float", "bits_3"]),
-    ):
-        assert evaluate(decoder, *options).exit_code == 0
-        assert list(read_card(CARD).metrics["quantization"]) == expected
-
-
-@pytest.mark.slow
-def test_fewer_bits_are_measured_in_addition_to_the_other_figures(corpus):
-    folder = make(max_tokens=24)
-    result = evaluate(folder, "--text", corpus, "--bits", "4", "--bits", "2")
-    assert result.exit_code == 0, result.output
-    metrics = read_card(CARD).metrics
-    assert {name: metrics[name] for name in MADE.metrics} == MADE.metrics
-    assert list(metrics["quantization"]) == ["text", "float", "bits_4", "bits_2"]
-    assert metrics["quantization"]["text"] == [corpus]
-    sizes = [metrics["quantization"][name]["file_bytes"] for name in ("float", "bits_4", "bits_2")]
-    assert sizes == sorted(sizes, reverse=True)
-    assert evaluate(folder, "--text", corpus).exit_code == 0
-    assert read_card(CARD).metrics["quantization"] == metrics["quantization"], "others keep them"
-    assert_fails(
-        evaluate(folder, "--bits", "4", "--gold", "x"), "leave the other files out", code=2
-    )
