@@ -18,12 +18,6 @@ from headlight.model.embedding import TooManyPositions
 
 DISTANCES = (0, 1, 2, 4, 8, 16, 32, 64)
 BATCH_ROWS = 16
-REACH = 8
-"""The length of the longest rows, in trained lengths."""
-
-LONG_ROWS = 32
-"""Rows of that length, at most."""
-
 DISTANCE_ROWS = 64
 """Rows on which attention by distance is measured, at most."""
 
@@ -48,10 +42,7 @@ def evaluate(
         of as many after them; the latter None if the model does not accept so long a text. The two
         means differ in context as well: the first includes the predictions with little context.
         ``attention_by_distance``: per layer, the mean weight over heads and queries on the key at
-        that distance before the query, within the trained length. ``loss_by_position``: the mean
-        loss of the predictions in each quarter of the trained length, up to `REACH` times that
-        length, by the last position; left out if the text is shorter, and only the trained length
-        of a model that does not accept longer texts.
+        that distance before the query, within the trained length.
 
     Raises:
         CorpusError: the text is shorter than one row.
@@ -64,7 +55,6 @@ def evaluate(
     inside = _losses(checkpoint, rows[:, :trained]) if losses is None else losses[:, :trained]
     assert inside is not None
     beyond = None if losses is None else losses[:, trained:].mean().item()
-    by_position = _by_position(checkpoint, ids, trained)
     return {
         "bits_per_token": {
             "inside_trained_length": inside.mean().item(),
@@ -75,7 +65,6 @@ def evaluate(
         "attention_by_distance": _by_distance(
             checkpoint, _spread(rows, DISTANCE_ROWS)[:, :trained]
         ),
-        **({"loss_by_position": by_position} if by_position else {}),
     }
 
 
@@ -83,23 +72,6 @@ def _spread(rows: Int[Tensor, "row token"], count: int) -> Int[Tensor, "chosen t
     """Select at most `count` rows, evenly spread: the books of a text differ by 0.2 nats."""
     count = min(count, len(rows))
     return rows[torch.arange(count) * len(rows) // max(1, count)]
-
-
-def _by_position(
-    checkpoint: Checkpoint, ids: Int[Tensor, " token"], trained: int
-) -> dict[str, float]:
-    """Return the mean loss in bits of each quarter of the trained length, far beyond it."""
-    length = REACH * trained
-    if len(ids) < length:
-        return {}
-    rows = _spread(whole_rows(ids, length), LONG_ROWS)
-    losses = _losses(checkpoint, rows)
-    if losses is None:
-        losses = _losses(checkpoint, rows[:, :trained])
-    assert losses is not None
-    width = max(1, trained // 4)
-    ends = range(width, losses.shape[1] + 1, width)
-    return {f"up_to_{end}": losses[:, end - width : end].mean().item() for end in ends}
 
 
 def _losses(

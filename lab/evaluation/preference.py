@@ -35,7 +35,6 @@ from headlight.model.generation.continuations import Continuations, sample_conti
 
 MATCHING_ROWS, MATCHING_TOKENS = 24, 64
 N_PROMPTS, N_SHOWN = 128, 4
-BINS = 10
 COMPARISONS = Path(__file__).with_name("comparisons.jsonl")
 """Comparisons that a stated rule made of the samples of `stories` (`training.preference.RULE`)."""
 
@@ -118,10 +117,8 @@ def evaluate_reward(checkpoint: Checkpoint, comparisons: Sequence[Comparison]) -
 
     Returns:
         ``accuracy``: how often the preferred answer has the higher reward; ``bits``: the mean
-        −log₂ σ(difference); ``calibration``: of the pairs in each tenth of σ(difference), the mean
-        of σ and the share that is right, the answers being taken in the order of the file;
-        ``minimal_pairs``, ``samples_differ_alone``: the accuracy on the pairs that differ in one
-        part of the rule only, by that part: those that an edit made, and samples.
+        −log₂ σ(difference); ``minimal_pairs``, ``samples_differ_alone``: the accuracy on the pairs
+        that differ in one part of the rule only, by part: those that an edit made, and samples.
 
     Raises:
         CorpusError: a comparison is too long.
@@ -135,12 +132,10 @@ def evaluate_reward(checkpoint: Checkpoint, comparisons: Sequence[Comparison]) -
         assert rewards is not None
         differences.append((rewards[:, 0] - rewards[:, 1]).cpu())
     margins = torch.cat(differences).double().numpy()
-    is_a = np.array([comparison.preferred == "a" for comparison in comparisons])
     return {
         "comparisons": len(comparisons),
         "accuracy": float((margins > 0).mean()),
         "bits": float(np.logaddexp(0, -margins).mean()) / math.log(2),
-        "calibration": calibration(1 / (1 + np.exp(np.where(is_a, -margins, margins))), is_a),
     } | _by_part(comparisons, margins > 0)
 
 
@@ -160,22 +155,6 @@ def _by_part(comparisons: Sequence[Comparison], is_right: np.ndarray) -> dict[st
         }
         for kind, of_part in rights.items()
         if of_part
-    }
-
-
-def calibration(
-    predicted: Float[np.ndarray, " pair"], happened: np.ndarray
-) -> dict[str, dict[str, float]]:
-    """Compare predicted probabilities with frequencies, in tenths; empty tenths are left out."""
-    bins = np.minimum((predicted * BINS).astype(int), BINS - 1)
-    return {
-        f"{number / BINS:.1f}-{(number + 1) / BINS:.1f}": {
-            "predicted": float(predicted[bins == number].mean()),
-            "observed": float(happened[bins == number].mean()),
-            "pairs": int((bins == number).sum()),
-        }
-        for number in range(BINS)
-        if (bins == number).any()
     }
 
 

@@ -34,8 +34,6 @@ VISITORS = Path(__file__).with_name("gold") / "visitors.txt"
 FINAL_STOP = re.compile(r"\s*[.!?]+$")
 WORD = re.compile(r"[^\W\d_]+")
 N_SENTENCES = 300
-# Longer sources are left out of the lengths.
-MAX_WORDS = 40
 
 FORMS: Mapping[str, Callable[[str], str]] = MappingProxyType(
     {
@@ -50,8 +48,6 @@ FORMS: Mapping[str, Callable[[str], str]] = MappingProxyType(
 _NAMES = tomllib.loads(Path(__file__).with_name("names.toml").read_text(encoding="utf-8"))
 NAMES, FRENCH_LIKE_NAMES = _NAMES["rare"].split(), _NAMES["french_like"].split()
 TEMPLATES = _NAMES["templates"]
-# The number of words of a source from which each group begins.
-LENGTHS = (1, 6, 12, 16, 20, 26)
 
 
 # --- BLEU -----------------------------------------------------------------------------------------
@@ -92,7 +88,6 @@ def evaluate(
             checkpoint,
             pairs,
             trained_on=trained_on,
-            long_pairs=[pair.sentences for pair in literary],
         )
     figures["pronouns"] = pronoun_figures(checkpoint)
     return figures | alignment_figures(checkpoint, gold, short_pairs(literary, SHORT))
@@ -195,7 +190,6 @@ def typed_figures(
     pairs: Sequence[SentencePair],
     *,
     trained_on: Sequence[SentencePair],
-    long_pairs: Sequence[SentencePair] = (),
 ) -> dict[str, Any]:
     """Measure the translation of text as visitors type it.
 
@@ -204,14 +198,11 @@ def typed_figures(
         pairs: held-out pairs; of their distinct sources `N_SENTENCES`, evenly spread, are typed in
             every form.
         trained_on: the training corpus, in which no name of `unseen_names` occurs.
-        long_pairs: other held-out pairs, whose lengths are measured separately.
 
     Returns:
         ``forms``: BLEU without regard to case, by form. ``names``: the share of unseen names that
         the translation keeps letter by letter; ``names_like_french``: of those that begin like a
-        French word. ``length``: by the source's number of words, the
-        number of sources and the words of the output over those of the references.
-        ``visitors``: what `VISITORS` become.
+        French word. ``visitors``: what `VISITORS` become.
     """
     names = unseen_names(trained_on)
     like_french = unseen_names(trained_on, FRENCH_LIKE_NAMES)
@@ -222,10 +213,7 @@ def typed_figures(
             "names": len(like_french),
             "kept": names_kept(checkpoint, like_french),
         },
-        "length": length_ratios(checkpoint, pairs),
     }
-    if long_pairs:
-        figures["length_literary"] = length_ratios(checkpoint, long_pairs)
     typed = read_lines(VISITORS)
     figures["visitors"] = dict(zip(typed, translations(checkpoint, typed), strict=True))
     return figures
@@ -297,35 +285,3 @@ def pronoun_figures(checkpoint: Checkpoint) -> dict[str, float | int]:
         ]
         figures[name] = sum(rights) / len(rights)
     return {**figures, "agreeing": sum(agreeing) / len(agreeing), "sentences": len(agreeing)}
-
-
-def length_ratios(
-    checkpoint: Checkpoint, pairs: Sequence[SentencePair]
-) -> dict[str, dict[str, float]]:
-    """Compare the length of translations with that of their references, by the source's length.
-
-    Lengths are numbers of words between spaces, at most `MAX_WORDS` of a source; its references
-    count with their mean.
-
-    Returns:
-        For each group of sources with as many words as `LENGTHS` says, ``sources`` and ``ratio``.
-    """
-    references = references_of([pair for pair in pairs if len(pair.source.split()) <= MAX_WORDS])
-    translated = translations(checkpoint, list(references))
-    groups: dict[int, list[tuple[float, float]]] = defaultdict(list)
-    for (source, known), text in zip(references.items(), translated, strict=True):
-        group = max(begin for begin in LENGTHS if begin <= max(1, len(source.split())))
-        expected = sum(len(reference.split()) for reference in known) / len(known)
-        groups[group].append((len(text.split()), expected))
-    return {
-        _group_name(group): {
-            "sources": len(groups[group]),
-            "ratio": sum(n for n, _ in groups[group]) / sum(n for _, n in groups[group]),
-        }
-        for group in sorted(groups)
-    }
-
-
-def _group_name(begin: int) -> str:
-    later = [other for other in LENGTHS if other > begin]
-    return f"{begin}-{later[0] - 1}_words" if later else f"{begin}_words_or_more"

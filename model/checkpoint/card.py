@@ -338,13 +338,12 @@ def _figures(figures: Mapping[str, Any]) -> list[tuple[str, Any]]:
 def _reach(robustness: Mapping[str, Any]) -> Iterable[tuple[str, str, Any]]:
     """Yield the figures of a model on texts that are typed in other ways."""
     main = _plainly(str(robustness.get("figure", "figure")))
-    by_length = "bits a token" if main == "bits per byte" else main
     for form, value in _group(robustness, "forms"):
         yield _plainly(form), main, value
     for name, value in _group(robustness, "other_texts"):
         yield f"`{name}`", main, value
     for span, value in _group(robustness, "length"):
-        yield _plainly(span), by_length, value
+        yield _plainly(span), main, value
 
 
 def _reach_typed(typed: Mapping[str, Any]) -> Iterable[tuple[str, str, Any]]:
@@ -353,10 +352,6 @@ def _reach_typed(typed: Mapping[str, Any]) -> Iterable[tuple[str, str, Any]]:
         yield _plainly(form), "BLEU without case", value
     if names := _mapping(typed, "names"):
         yield f"{names['names']} names that the corpus lacks", "share kept by letter", names["kept"]
-    for group, kind in (("length", ""), ("length_literary", " of literature")):
-        for span, figures in _group(typed, group):
-            text = f"{_plainly(span)}, {figures['sources']} sentences{kind}"
-            yield text, "words over those of the reference", figures["ratio"]
 
 
 def _written(figures: Mapping[str, Any], name: str) -> Iterable[tuple[str, str]]:

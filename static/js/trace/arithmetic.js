@@ -155,19 +155,6 @@ export function computeAngles(positions, speeds) {
 }
 
 /**
- * Return the blocks on the diagonal of R; everything else in it is 0.
- * @param {Float64Array} angles by pair
- * @returns {Matrix} pair × the four numbers of its block, row by row
- */
-export function computeBlocks(angles) {
-  const data = new Float64Array(angles.length * 4);
-  angles.forEach((angle, pair) =>
-    data.set([Math.cos(angle), Math.sin(angle), -Math.sin(angle), Math.cos(angle)], pair * 4),
-  );
-  return { rows: angles.length, columns: 4, data };
-}
-
-/**
  * @param {Float64Array} vector two numbers for each pair; others stay
  * @param {Float64Array} angles by pair
  * @param {Pairs} [pairs]
@@ -175,12 +162,12 @@ export function computeBlocks(angles) {
  */
 export function turned(vector, angles, pairs = pairsOf(vector.length)) {
   const { first, second, factor = 1 } = pairs;
-  const { data: block } = computeBlocks(angles);
   const result = Float64Array.from(vector);
-  angles.forEach((_, pair) => {
+  angles.forEach((angle, pair) => {
     const [a, b] = [vector[first[pair]], vector[second[pair]]];
-    result[first[pair]] = factor * (block[4 * pair] * a + block[4 * pair + 1] * b);
-    result[second[pair]] = factor * (block[4 * pair + 2] * a + block[4 * pair + 3] * b);
+    const [sin, cos] = [Math.sin(angle), Math.cos(angle)];
+    result[first[pair]] = factor * (cos * a + sin * b);
+    result[second[pair]] = factor * (cos * b - sin * a);
   });
   return result;
 }

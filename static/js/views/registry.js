@@ -124,7 +124,7 @@ const ENTRIES = [
     of: 'expert',
     isOffered: ({ moe }) => moe !== null,
     also: ({ moe }) => (moe ? ROUTING.map((site) => `*.experts.${site}`) : []),
-    fields: { experts_show: choice(['routing', 'route', 'specialities']), experts_expert: count() },
+    fields: { experts_show: choice(['routing', 'route', 'specialities']) },
   },
   {
     id: 'stream',

@@ -59,7 +59,7 @@ def test_k_is_set_by_arrow_keys_and_the_start_by_choosing_a_token(at_positions):
     reader.view.get_by_role("slider", name="k").focus()
     reader.page.keyboard.press("ArrowRight")
     settle(reader)
-    assert titles(reader) == ["R(4) carries position 2 to 6", "R(4), block by block"]
+    assert titles(reader) == ["R(4) carries position 2 to 6"]
     reader.page.locator("#chips .chip").nth(1).click()
     settle(reader)
     assert titles(reader)[0] == "R(4) carries position 1 to 5"

@@ -53,7 +53,6 @@ const together = (other) => ({
   attention: [{ attention_which: 'layer' }, { attention_which: 'head', range: 'head' }],
   long: [{ long_cell: [3, 1] }],
   positions: [{ positions_show: 'rotation', positions_shift: 2, positions_pairs: [0, 1] }],
-  experts: [{ experts_show: 'routing', experts_expert: 1 }],
   stream: [{ stream_show: 'norms', stream_layer: 1 }],
   next_token: [{ next_token_temperature: 0.5, next_token_top_k: 3 }, { next_token_top_p: 0.5 }],
   word: [{ word_show: 'parts', token: 9, against: 12 }],

@@ -98,15 +98,6 @@ def test_a_text_shorter_than_a_row_is_rejected(decoder):
         evaluate(decoder, ["Q" * 30], trained_tokens=TRAINED)
     figures = evaluate(decoder, ["Q" * 31], trained_tokens=TRAINED)
     assert figures["rows"] == 1
-    assert "loss_by_position" not in figures
-
-
-def test_the_loss_by_position_reaches_eight_times_the_trained_length(decoder):
-    with decoder.model.edit("logits", sure_from(5 * TRAINED, decoder)):
-        losses = evaluate(decoder, DOCUMENTS, trained_tokens=TRAINED)["loss_by_position"]
-    assert list(losses) == [f"up_to_{end}" for end in range(4, 8 * TRAINED + 1, 4)]
-    assert losses["up_to_80"] == pytest.approx(math.log2(300), rel=2e-3)
-    assert losses["up_to_84"] == pytest.approx(0, abs=1e-3)
 
 
 def test_rows_are_spread_over_the_whole_text(decoder):

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from headlight.lab.evaluation.preference import (
-    calibration,
     compare,
     evaluate_preferred,
     evaluate_reward,
@@ -80,16 +79,6 @@ def test_a_reward_models_accuracy_is_how_often_it_prefers_what_is_preferred(make
     assert figures["bits"] == pytest.approx(np.mean(losses), rel=1e-4)
     turned = [replace(comparison, preferred="b") for comparison in comparisons]
     assert evaluate_reward(rater, turned)["accuracy"] == pytest.approx(1 - np.mean(right))
-    assert sum(each["pairs"] for each in figures["calibration"].values()) == 9
-
-
-def test_calibration_compares_predictions_with_frequencies_by_tenths():
-    predicted = np.array([0.05, 0.01, 0.55, 0.57, 1.0])
-    happened = np.array([False, True, True, True, True])
-    tenths = calibration(predicted, happened)
-    assert list(tenths) == ["0.0-0.1", "0.5-0.6", "0.9-1.0"]
-    assert tenths["0.0-0.1"] == pytest.approx({"predicted": 0.03, "observed": 0.5, "pairs": 2})
-    assert tenths["0.5-0.6"]["observed"] == 1
 
 
 @pytest.mark.slow

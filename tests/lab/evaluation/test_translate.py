@@ -16,7 +16,6 @@ from headlight.lab.evaluation.translate import (
     bleu,
     evaluate,
     forms,
-    length_ratios,
     names_kept,
     pronoun_figures,
     spread,
@@ -85,17 +84,15 @@ def test_of_a_corpus_what_was_held_back_is_translated(translator):
 def test_with_pairs_and_a_corpus_typed_text_is_measured(translator, monkeypatch):
     asked = {}
 
-    def measure(checkpoint, pairs, *, trained_on, long_pairs):
-        asked.update(pairs=pairs, trained_on=trained_on, long_pairs=long_pairs)
+    def measure(checkpoint, pairs, *, trained_on):
+        asked.update(pairs=pairs, trained_on=trained_on)
         return {"names": {"kept": 1.0}}
 
     monkeypatch.setattr("headlight.lab.evaluation.translate.typed_figures", measure)
-    literary = read_gold(ENGLISH_FRENCH)[:1]
-    figures = evaluate(translator, PAIRS, trained_on=FEW, literary=literary)
+    figures = evaluate(translator, PAIRS, trained_on=FEW)
     assert figures["typed"] == {"names": {"kept": 1.0}}
     assert asked["pairs"] == PAIRS
     assert asked["trained_on"] == FEW
-    assert [pair.source for pair in asked["long_pairs"]] == [literary[0].english]
 
 
 def test_another_gold_is_aligned_by_the_head_that_the_first_one_chose(translator, small_gold):
@@ -261,20 +258,6 @@ def test_names_of_the_corpus_are_not_unseen():
     assert not {*NAMES} & {*PARTS_OF_NAMES["given"]}, "training draws these"
 
 
-def test_lengths_are_compared_by_the_length_of_the_source(translator, echo):
-    pairs = pairs_of(
-        ("one two", "un deux trois quatre"),
-        ("one two", "un deux"),
-        ("one", "un"),
-        (" ".join("x" * 26), " ".join("x" * 52)),
-        (" ".join("x" * 41), "x"),
-    )
-    assert length_ratios(translator, pairs) == {
-        "1-5_words": {"sources": 2, "ratio": 0.75},
-        "26_words_or_more": {"sources": 1, "ratio": 0.5},
-    }
-
-
 def test_forty_sentences_of_visitors_are_translated(translator, echo):
     figures = typed_figures(translator, pairs_of(("a", "b")), trained_on=[])
     visitors = read_lines(VISITORS)
@@ -282,7 +265,6 @@ def test_forty_sentences_of_visitors_are_translated(translator, echo):
     assert figures["visitors"] == {text: text for text in visitors}
     assert figures["names"] == {"names": len(NAMES), "kept": 1.0}
     assert figures["names_like_french"] == {"names": len(FRENCH_LIKE_NAMES), "kept": 1.0}
-    assert "length_literary" not in figures
 
 
 def test_a_pronoun_counts_if_only_the_one_of_its_noun_is_there(translator, monkeypatch):

@@ -91,17 +91,9 @@ def test_a_gold_without_sure_links_is_rejected():
         alignment_error_rate([{(0, 0)}], [gold_pair(possible=[(0, 0)])])
 
 
-def test_every_pair_needs_its_links():
-    with pytest.raises(ValueError, match="2 sets of links for 1"):
-        alignment_error_rate([set(), set()], [TWO_SURE_ONE_POSSIBLE])
-
-
 @pytest.mark.parametrize("link", [(3, 0), (0, 3), (-1, 0), (0, -1)])
 def test_a_link_to_a_word_that_is_not_there_is_rejected(link):
-    message = re.escape(f"the link {link} ")
-    with pytest.raises(ValueError, match=message):
-        alignment_error_rate([{(0, 0), link}], [TWO_SURE_ONE_POSSIBLE])
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=re.escape(f"the link {link} ")):
         gold_pair(possible=[link])
 
 

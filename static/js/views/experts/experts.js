@@ -9,8 +9,8 @@ import { hasTwoSides, sideOf, chooseStack, findStacks, tokensOf } from '../../tr
 import { layersWith, matrixFrom } from '../../trace/trace.js';
 import { choosing, queryOf } from '../../state/state.js';
 import { routingFigure } from './router_map.js';
-import { chooseExpert, listStages, choicesAt, pathOverlap, pathInWords } from './routing.js';
-import { kindsFigure, expertFigure } from './specialities.js';
+import { listStages, choicesAt, pathOverlap, pathInWords } from './routing.js';
+import { kindsFigure } from './specialities.js';
 import { share } from '../../words/numbers.js';
 import { named } from '../../words/tokens.js';
 import { chart } from '../../plot/chart.js';
@@ -65,13 +65,11 @@ const HELP = {
   route:
     'In each layer a token goes through different experts, and their outputs are mixed by weight, so each token has a path of its own: every layer is a row for each of its choices.',
   specialities:
-    'Experts specialise during training, without being assigned a subject: these are the tokens that the router sends to each more often than to the others.',
+    'Experts specialise during training, without being assigned a subject: each row is what the router sends to one of them.',
 };
 
 /** @type {Record<string, (trace: Trace, state: ViewState, scene: Scene) => Figure>} */
 const FIGURES = { routing: routingFigure, ways: choicesFigure };
-/** @type {typeof FIGURES} */
-const SPECIALITIES = { kinds: kindsFigure, taken: expertFigure };
 
 /** @type {ViewCode} */
 export const experts = {
@@ -81,7 +79,6 @@ export const experts = {
     isDense(trace) ? {} : { help: HELP[show], terms: TERMS[show] },
   places: (trace) => (isDense(trace) ? [] : findStacks(trace)),
   place: (trace, state) => chooseStack(state, trace),
-  arrangement: (_, { experts_show: show }) => (show === 'specialities' ? 'pair' : ''),
 
   controls(trace, state) {
     const scene = sceneOf(trace, state);
@@ -90,15 +87,7 @@ export const experts = {
     const kinds = choice('experts_show', 'Show', show, SHOWS);
     if (show !== 'specialities') return [kinds];
     const layers = numbered(scene.stages.map(({ layer }) => layer));
-    const all = scene.stage.routing.load.map((_, expert) => ({
-      id: expert,
-      title: `Expert ${expert}`,
-    }));
-    return [
-      kinds,
-      choice('layer', 'Layer', scene.stage.layer, layers),
-      choice('experts_expert', 'Expert', scene.expert, all),
-    ];
+    return [kinds, choice('layer', 'Layer', scene.stage.layer, layers)];
   },
 
   /** Only the full card says what the experts take. */
@@ -114,7 +103,7 @@ export const experts = {
     /** @param {string} name */
     const part = (name) => ({ id: name, state: { part: name, stack } });
     if (state.experts_show === 'route') return [part('ways')];
-    if (state.experts_show === 'specialities') return ['kinds', 'taken'].map(part);
+    if (state.experts_show === 'specialities') return [part('kinds')];
     return [
       ...stages.filter(({ layer }) => layer === state.layer),
       ...stages.filter(({ layer }) => layer !== state.layer),
@@ -129,10 +118,10 @@ export const experts = {
     const scene = sceneOf(trace, state);
     if (scene.stages.length === 0) return dense(trace, scene);
     const { part = 'routing' } = state;
-    if (!(part in SPECIALITIES)) return FIGURES[part](trace, state, scene);
+    if (part !== 'kinds') return FIGURES[part](trace, state, scene);
     const answer = state.answers.card;
     if (!answer?.trace) return { title: 'Specialities', notice: noticeOf(answer) };
-    return SPECIALITIES[part]({ ...trace, card: answer.trace.card }, state, scene);
+    return kindsFigure({ ...trace, card: answer.trace.card }, state, scene);
   },
 };
 
@@ -150,7 +139,6 @@ function isDense({ tensors }) {
  * @property {number} query the chosen token
  * @property {Stage[]} stages
  * @property {Stage} stage the layer that is looked at
- * @property {number} expert the one that is looked at
  * @property {(layer: number) => string} nameOf a layer in a sentence
  * @property {(token: number) => Partial<State>} choose what changes when a token is chosen
  */
@@ -166,17 +154,7 @@ function sceneOf(trace, state) {
   const nameOf = (layer) => (hasTwoSides(trace) ? `${stack}, layer ${layer}` : `layer ${layer}`);
   /** @param {number} token */
   const choose = (token) => choosing(trace, side, token);
-  return {
-    stack,
-    side,
-    query,
-    stages,
-    stage,
-    nameOf,
-    choose,
-    tokens: tokensOf(trace, side),
-    expert: stage && chooseExpert(state, stage, query),
-  };
+  return { stack, side, query, stages, stage, nameOf, choose, tokens: tokensOf(trace, side) };
 }
 
 /** @param {Trace} trace @param {Scene} scene */

@@ -157,18 +157,6 @@ export function pathOverlap(stages, token) {
 }
 
 /**
- * Return the open expert: the chosen one, or the one with the largest weight for the chosen token.
- * @param {Record<string, any>} state
- * @param {Stage} stage
- * @param {number} query
- */
-export function chooseExpert({ experts_expert: chosen = null }, { routing }, query) {
-  return chosen !== null && chosen < routing.load.length
-    ? chosen
-    : choicesAt(routing, query)[0].expert;
-}
-
-/**
  * Return the weight of an expert for each token.
  * @param {Routing} routing
  * @param {number} expert

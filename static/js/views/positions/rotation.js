@@ -4,22 +4,13 @@
  * pair of dimensions is a point on a circle: where it starts, its arc, and where it ends.
  */
 
-import {
-  computeAngles,
-  computeBlocks,
-  checked,
-  turned,
-  findWaves,
-  speedFacts,
-} from '../../trace/arithmetic.js';
+import { computeAngles, checked, turned, findWaves, speedFacts } from '../../trace/arithmetic.js';
 import { counted } from '../../words/lists.js';
 import { amount, signed, small } from '../../words/numbers.js';
 import { quoted } from '../../words/tokens.js';
-import { matrixAt, range, rowOf } from '../../trace/trace.js';
-import { isNarrow, band } from '../../plot/scales.js';
+import { matrixAt, rowOf } from '../../trace/trace.js';
 import { choosingModel, queryOf } from '../../state/state.js';
 import { circlesChart } from './circles.js';
-import { dimensionMap } from './maps.js';
 import { noPairs, readRotation, turnSites } from './inside_attention.js';
 import { control, numbered } from '../../ui/controls.js';
 
@@ -37,11 +28,8 @@ import { control, numbered } from '../../ui/controls.js';
 
 /** Arcs of one step are hard to see. */
 const STANDARD_SHIFT = 3;
-const MOST_HEIGHT = 480;
 /** Circles that are drawn unless others are chosen. */
 const MOST_PAIRS = 6;
-const ENTRIES = ['cos', 'sin', '−sin', 'cos'];
-const TURNED_ENTRIES = ['cos', '−sin', 'sin', 'cos'];
 
 /** @type {Part} */
 export const ROTATION = {
@@ -61,9 +49,7 @@ export const ROTATION = {
     ];
   },
 
-  panels(subject, state, trace) {
-    return turnOf(trace, state, subject) ? ['circles', 'blocks'] : ['circles'];
-  },
+  panels: () => ['circles'],
 
   figure(trace, state, subject) {
     const turn = turnOf(trace, state, subject);
@@ -76,7 +62,7 @@ export const ROTATION = {
           patch,
         })),
       };
-    return (state.plot === 'blocks' ? blocks : circles)(state, { ...subject, turn });
+    return circles(state, { ...subject, turn });
   },
 };
 
@@ -326,50 +312,5 @@ function saidOf(state, turn, { pairs, numbers }) {
         : `pairs of the query at position ${turn.from}, layer 0, head ${state.head}`,
       request: { capture: turn.sites, ...(!isAdded && { heads: [state.head] }) },
     },
-  };
-}
-
-/** @param {ViewState} state @param {Subject & {turn: Turn}} subject @returns {Figure} */
-function blocks(state, { turn, side }) {
-  const { speeds } = turn.pairs;
-  const labels = Array.from(speeds, (speed, pair) => `${pair} · ${amount(speed, 2)}`);
-  const names = turn.isAdded ? ENTRIES : TURNED_ENTRIES;
-  const turning = counted(turn.steps, 'position');
-  return {
-    title: `R(${turn.steps}), block by block`,
-    help: 'R is block-diagonal: one 2 × 2 block for each pair, shown as a row; next to the pair is its speed in radians per position.',
-    summary: `The four numbers of the blocks of ${speeds.length} pairs, for a rotation by ${turning}.`,
-    ...dimensionMap(
-      computeBlocks(turn.angles(turn.from)),
-      {
-        // A narrow page has no room for the speeds.
-        y: isNarrow(state.width)
-          ? band(range(speeds.length).map(String), { title: 'pair' })
-          : band(labels, { title: 'pair · speed' }),
-        dimensions: names,
-        axis: 'entry of the block',
-        reach: 1,
-        bar: 'entry of R',
-        say: ({ row, column, value }) =>
-          `Pair ${row} is rotated by ${angleInWords(speeds[row] * turn.steps)}: the entry ${names[column]} of its block is ${signed(value)}`,
-        name: ({ row, column }) => `pair ${row}: ${names[column]}`,
-        table: {
-          rows: { title: 'pair · speed', labels },
-          columns: {
-            title: 'entry',
-            labels: [
-              'cos: first to first',
-              'second to first',
-              'first to second',
-              'cos: second to second',
-            ],
-          },
-          quantity: `blocks of the rotation by ${turning}`,
-          request: { capture: turn.sites },
-        },
-        sentence: { sides: { rows: side, columns: side } },
-      },
-      { ...state, height: Math.min(state.height, MOST_HEIGHT) },
-    ),
   };
 }

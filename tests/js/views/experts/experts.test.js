@@ -113,7 +113,7 @@ test('pointing at an expert tints the sentence by what it takes of every token',
   deepEqual(down.tint(2, 0), grid.tint(0, 2));
   equal(grid.ofToken(1).tint[1], 1);
   for (const experts_show of ['routing', 'route', 'specialities']) {
-    const state = { experts_show, experts_expert: 3, answers: ANSWERS };
+    const state = { experts_show, answers: ANSWERS };
     for (const figure of figuresOf(experts, routedTrace(), state))
       equal(figure.grid.ceiling, 1, 'a tint counts up to 1');
   }
@@ -137,7 +137,7 @@ test('token by token every choice stands with its expert and weight, and can be 
   deepEqual([down.rows, down.columns, down.value(4, 2)], [5, 4, 1]);
 });
 
-test('specialities: every kind of token by expert, beside what the expert takes of all', () => {
+test('specialities: every kind of token by expert, and the tokens that it takes most', () => {
   const [{ data, grid }] = specialities(routedTrace(), { layer: 0 });
   const [map] = data;
   deepEqual(grid.columnLabels, ['all tokens', 'punctuation', 'start of word']);
@@ -146,24 +146,7 @@ test('specialities: every kind of token by expert, beside what the expert takes 
     grid.describe(0, 1),
     'Expert 0 takes 90.0 % of the tokens of the kind “punctuation”; most of all “it” “<b>” “↵” (layer 0)',
   );
-  deepEqual(grid.choose(3), { experts_expert: 3 });
-  deepEqual(grid.chosen, { row: 0 }, 'the expert that weighs most for the chosen token');
   equal(grid.call.path, '/api/v1/models/tiny');
-});
-
-test('specialities: the tokens of the chosen expert, those of the sentence in green', () => {
-  const state = { layer: 1, experts_expert: 3, query: 0 };
-  const [, { title, data, grid, facts, help }] = specialities(routedTrace(), state);
-  const [bars] = data;
-  equal(title, 'Expert 3 of layer 1');
-  deepEqual(facts, [['share of all tokens', '60.0 %']]);
-  match(help, /20 times or more in 12,345 tokens of books.txt/);
-  const isGreen = bars.marker.color.map((colour) => colour === FRAME.palette.key);
-  deepEqual(isGreen, [true, true, false]);
-  match(grid.describe(0), /^98\.0 % of the 1,200 occurrences of “it” .* 1 of 1 does/);
-  match(grid.describe(2), /“↵” .*; it is not in this sentence \(layer 1\)$/);
-  deepEqual([grid.choose(0), grid.choose(2)], [{ query: 4 }, {}]);
-  ok(grid.tint(0)[4] > 0.3 && grid.tint(0)[3] === 0);
 });
 
 test('specialities: the full card is asked for, and waited for', () => {
