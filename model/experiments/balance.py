@@ -23,9 +23,9 @@ from headlight.model.cancellation import check
 from headlight.model.config import ExpertsConfig, TransformerConfig
 from headlight.model.distributions import entropy
 from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
+from headlight.model.experiments.training import N_FRAMES, frames_of
 from headlight.model.moe import BLOCK_POSITIONS, BLOCK_ROWS, Experts, load_balance_loss
 
-N_FRAMES = 40
 N_TOKENS = 192
 """Tokens of a step: one block of the balance loss (`moe`)."""
 
@@ -166,20 +166,18 @@ def run(parameters: Balance) -> Iterator[Arrays]:
         **_frame(runs, tested, parameters, 0),
     }
     rng = np.random.default_rng([parameters.seed, 2])
-    first = 0
-    for last in sorted({round(parameters.steps * n / N_FRAMES) for n in range(N_FRAMES + 1)} - {0}):
+    for steps in frames_of(parameters.steps):
         losses = []
-        for _ in range(first, last):
+        for _ in steps:
             tokens = clusters.draw(rng)
             losses.append([each.train(tokens) for each in runs])
         made = np.array(losses)  # step, run, which
         yield {
-            "step": np.arange(first + 1, last + 1),
+            "step": np.array(steps) + 1,
             "loss": made[..., 0].T,
             "balance_loss": made[..., 1].T,
-            **_frame(runs, tested, parameters, last),
+            **_frame(runs, tested, parameters, steps.stop),
         }
-        first = last
 
 
 def _frame(

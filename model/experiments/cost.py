@@ -2,8 +2,8 @@
 
 1. Scores of n queries and n keys: one by one in a loop of Python, and as one matrix product.
 2. Writing a text with and without a cache of keys and values: without it, step t computes t rows.
-3. y = ReLU(x·a + b)·c + x by five kernels that each pass over memory, in one pass over blocks that
-   stay in the processor's cache, and compiled into one loop by `torch.compile`.
+3. y = ReLU(x·a + b)·c + x by five kernels that each pass over memory, and in one pass over blocks
+   that stay in the processor's cache.
 4. Parameters of a mixture of experts: those there are, and those that a token uses.
 
 Times are of this machine and this moment; counts are exact.
@@ -30,13 +30,11 @@ REPEATS = 3
 BYTES = 4
 BLOCK = 2**14
 """Numbers of a block: 64 KB each of what is read and of what is written."""
-PASSES = {"eager": 11, "fused": 2, "compiled": 2}
+PASSES = {"eager": 11, "fused": 2}
 """Numbers that are read from or written to memory for each x.
 
 Eager: x and t; t and t; t and t; t and t; t, x and y. In one pass: x and y.
 """
-COMPILE_SECONDS = 40.0
-NO_COMPILER = "the server has no C++ compiler; install g++, or name one in CXX"
 
 
 class CostParameters(Parameters):
@@ -46,11 +44,6 @@ class CostParameters(Parameters):
     d_model: int = Field(64, ge=8, le=512, multiple_of=8, description="Width of a token's vector.")
     length: int = Field(128, ge=8, le=512, description="Tokens to write, with and without a cache.")
     megabytes: int = Field(16, ge=1, le=64, description="Size of x for the kernels.")
-    is_compiled: bool = Field(
-        False,
-        description="Whether the kernel is compiled too, which takes half a minute and needs a C++ "
-        "compiler on the server.",
-    )
     n_experts: int = Field(8, ge=1, le=256, description="The most experts in a layer.")
     top_k: int = Field(2, ge=1, le=16, description="Experts that a token is sent to.")
     n_layers: int = Field(12, ge=1, le=128, description="Layers of the model with experts.")
@@ -63,13 +56,12 @@ class CostParameters(Parameters):
 
 
 def cost(parameters: CostParameters) -> Cost:
-    """Estimate the cost: the loop, the text, three passes over x, and the compiler."""
+    """Estimate the cost: the loop, the text, and three passes over x."""
     p = parameters
     loop = REPEATS * p.n_tokens**2 * p.d_model * 0.15e-6
     writing = 2 * p.length * 60e-6 + p.length**2 * p.d_model**2 * 0.5e-9
     kernels = REPEATS * p.megabytes * 0.02
-    compiling = COMPILE_SECONDS if p.is_compiled else 0.0
-    return Cost(seconds=loop + writing + kernels + compiling, megabytes=8.0 * p.megabytes + 10)
+    return Cost(seconds=loop + writing + kernels, megabytes=8.0 * p.megabytes + 10)
 
 
 def run(parameters: CostParameters) -> Iterator[Arrays]:
@@ -199,17 +191,6 @@ def _kernels(parameters: CostParameters) -> dict[str, np.ndarray]:
     generator = torch.Generator().manual_seed(parameters.seed)
     x = torch.randn(parameters.megabytes * 2**20 // BYTES, generator=generator)
     kernels: dict[str, Callable[[Tensor], Tensor]] = {"eager": eager, "fused": fused}
-    problem, compile_seconds = "", 0.0
-    if parameters.is_compiled:
-        start = perf_counter()
-        try:
-            compiled = torch.compile(eager, options={"compile_threads": 1})  # no worker processes
-            compiled(x)
-        except Exception as error:  # of the compiler: whatever it lacks
-            problem = _why(error)
-        else:
-            kernels["compiled"] = compiled
-            compile_seconds = perf_counter() - start
     seconds = np.array([shortest(partial(kernel, x)) for kernel in kernels.values()])
     traffic = np.array([PASSES[name] * x.nbytes for name in kernels])
     return {
@@ -219,16 +200,7 @@ def _kernels(parameters: CostParameters) -> dict[str, np.ndarray]:
         "difference": np.array(
             [(kernel(x) - eager(x)).abs().max().item() for kernel in kernels.values()]
         ),
-        "compile_seconds": np.array(compile_seconds),
-        "compile_problem": np.array(problem),
     }
-
-
-def _why(error: Exception) -> str:
-    """Return one sentence; the compiler wraps the error that names the missing C++ compiler."""
-    if "InvalidCxxCompiler" in str(error):
-        return NO_COMPILER
-    return str(error).strip().split("\n")[0][:200] or type(error).__name__
 
 
 def _experts(parameters: CostParameters) -> dict[str, np.ndarray]:
@@ -255,7 +227,7 @@ EXPERIMENT = Experiment(
     cost=cost,
     is_streamed=True,
     measures_machine=True,
-    way_out="choose fewer tokens, a smaller width or fewer megabytes, or do not compile",
+    way_out="choose fewer tokens, a smaller width or fewer megabytes",
     quantities={
         "way": Quantity("way", "loop: number by number. product: one matrix product."),
         "way_seconds": Quantity("way", "Shortest measured time of each.", unit="s"),
@@ -267,16 +239,12 @@ EXPERIMENT = Experiment(
         ),
         "cache_numbers": Quantity("length", "Keys and values kept, in one layer.", unit="numbers"),
         "writing_seconds": Quantity("cached", "Measured time of writing the whole text.", unit="s"),
-        "kernel": Quantity("kernel", "eager, fused, and compiled if it was asked for."),
+        "kernel": Quantity("kernel", "eager: operation by operation. fused: in blocks."),
         "kernel_seconds": Quantity("kernel", "Shortest measured time of each.", unit="s"),
         "traffic": Quantity(
             "kernel", "Bytes read from and written to memory, counted.", unit="bytes"
         ),
         "difference": Quantity("kernel", "Greatest difference from the eager result."),
-        "compile_seconds": Quantity(
-            "", "Measured time of compiling; 0 if nothing was compiled.", unit="s"
-        ),
-        "compile_problem": Quantity("", "Why it could not be compiled; empty if it was."),
         "experts": Quantity("experts", "Experts in each layer."),
         "all_parameters": Quantity(
             "experts", "Parameters that memory has to hold.", unit="parameters"

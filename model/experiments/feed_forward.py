@@ -18,8 +18,8 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from headlight.model.cancellation import check
 from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
+from headlight.model.experiments.training import descend
 
 FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "none": lambda x: x,
@@ -99,12 +99,11 @@ def _train(
     ]
     weights = [torch.from_numpy(each).requires_grad_() for each in drawn]
     optimizer = torch.optim.Adam(weights, lr=parameters.learning_rate)
-    for _ in range(parameters.steps):
-        check()
-        loss = (_network(PLACES, weights, function) - target).square().mean()
-        for weight, gradient in zip(weights, torch.autograd.grad(loss, weights), strict=True):
-            weight.grad = gradient
-        optimizer.step()
+
+    def loss() -> Tensor:
+        return (_network(PLACES, weights, function) - target).square().mean()
+
+    list(descend(weights, loss, parameters.steps, optimizer))
     last = [weight.detach() for weight in weights]
     return last, _network(PLACES, last, function)
 

@@ -25,12 +25,10 @@ from torch import Tensor, nn
 from headlight.model.cancellation import check
 from headlight.model.config import TransformerConfig
 from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
+from headlight.model.experiments.training import N_FRAMES, frames_of
 from headlight.model.optimization.optimizers import make_optimizers
 from headlight.model.optimization.schedule import warmup_stable_decay
 from headlight.model.transformer import Transformer, initialise
-
-N_FRAMES = 40
-"""Frames after the one before the first step."""
 
 N_TESTED = 128
 """Sequences that the accuracy is measured on; none of them is trained on."""
@@ -238,25 +236,18 @@ def run(parameters: LearnTask) -> Iterator[Arrays]:
     }
     rng = np.random.default_rng([parameters.seed, 0])
     optimizers = _make_optimizers(network, parameters)
-    first = 0
-    for last in _frame_steps(parameters.steps):
+    for steps in frames_of(parameters.steps):
         losses = [
             _train(
                 network, optimizers, _tensors(task.draw(rng, parameters.batch)), parameters, step
             )
-            for step in range(first, last)
+            for step in steps
         ]
         yield {
-            "step": np.arange(first + 1, last + 1),
+            "step": np.array(steps) + 1,
             "loss": np.array(losses),
-            **_frame(network, task, tested, last),
+            **_frame(network, task, tested, steps.stop),
         }
-        first = last
-
-
-def _frame_steps(steps: int) -> list[int]:
-    """Return the numbers of steps after which a frame is recorded, up to `steps`."""
-    return sorted({round(steps * part / N_FRAMES) for part in range(1, N_FRAMES + 1)} - {0})
 
 
 def _tensors(drawn: tuple[np.ndarray, np.ndarray]) -> tuple[Tensor, Tensor]:

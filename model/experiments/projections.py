@@ -28,9 +28,9 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from headlight.model.attention.kernels import attention_weights
-from headlight.model.cancellation import check
 from headlight.model.experiments.by_hand import Matrix, Token, Vector
 from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
+from headlight.model.experiments.training import descend
 
 VARIANTS = ("shared", "separate")
 N_TOKENS = 8
@@ -277,13 +277,7 @@ def _learn(variant: str, parameters: Projections) -> tuple[np.ndarray, np.ndarra
     matrices = torch.randn(shape, generator=generator, dtype=torch.float64) / math.sqrt(N_SYMBOLS)
     matrices.requires_grad_()
     optimizer = torch.optim.Adam([matrices], lr=parameters.learning_rate)
-    losses = []
-    for _ in range(parameters.steps):
-        check()
-        loss = _loss(matrices)
-        (matrices.grad,) = torch.autograd.grad(loss, matrices)
-        optimizer.step()
-        losses.append(loss.item())
+    losses = list(descend([matrices], lambda: _loss(matrices), parameters.steps, optimizer))
     weights = _task_scores(matrices.detach()).softmax(dim=-1)
     return np.array(losses), weights.numpy()
 

@@ -13,8 +13,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from headlight.model.cancellation import check
 from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
+from headlight.model.experiments.training import descend
 from headlight.model.optimization.schedule import SCHEDULES
 
 OPTIMIZERS = ("sgd", "momentum", "adam", "adamw")
@@ -131,10 +131,8 @@ def _path(
     peak = optimizer.param_groups[0]["lr"]
     path = [point.detach().numpy().copy()]
     for factor in _factors(parameters.schedule, parameters.optimizer_steps, parameters):
-        check()
         optimizer.param_groups[0]["lr"] = peak * factor
-        (point.grad,) = torch.autograd.grad(loss(point), point)
-        optimizer.step()
+        list(descend([point], lambda: loss(point), 1, optimizer))
         path.append(point.detach().numpy().copy())
     return np.stack(path)
 

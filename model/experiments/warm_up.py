@@ -19,10 +19,10 @@ from torch import Tensor
 from headlight.model.cancellation import check
 from headlight.model.config import TransformerConfig
 from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
+from headlight.model.experiments.training import N_FRAMES, frames_of
 from headlight.model.transformer import Transformer, initialise
 
 RUNS = ("with", "without")
-N_FRAMES = 30
 N_TESTED = 128
 N_SYMBOLS = 10
 LENGTH = 5
@@ -71,10 +71,9 @@ def run(parameters: WarmUp) -> Iterator[Arrays]:
         "accuracy": np.array([[_accuracy(network, tested)] for network in networks]),
     }
     rng = np.random.default_rng([parameters.seed, 0])
-    first = 0
-    for last in _frame_steps(parameters.steps):
+    for steps in frames_of(parameters.steps):
         measured = []
-        for step in range(first, last):
+        for step in steps:
             rows = _draw(rng, parameters.batch)
             measured.append(
                 [
@@ -84,18 +83,13 @@ def run(parameters: WarmUp) -> Iterator[Arrays]:
             )
         loss, update, rate = np.array(measured).transpose(2, 1, 0)
         yield {
-            "step": np.arange(first + 1, last + 1),
+            "step": np.array(steps) + 1,
             "loss": loss,
             "update": update,
             "rate": rate,
-            "frame": np.array([last]),
+            "frame": np.array([steps.stop]),
             "accuracy": np.array([[_accuracy(network, tested)] for network in networks]),
         }
-        first = last
-
-
-def _frame_steps(steps: int) -> list[int]:
-    return sorted({round(steps * part / N_FRAMES) for part in range(1, N_FRAMES + 1)} - {0})
 
 
 def _network(parameters: WarmUp) -> Transformer:

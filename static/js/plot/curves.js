@@ -65,11 +65,18 @@ export function warm(palette) {
 
 /**
  * Return the picture of an experiment that is one plot of curves.
- * @param {{id: string, isWide?: boolean, title: string, summary: string, help: string} & Omit<Plotted, 'curves'> & {curves: (size: import('./map.js').Size) => Curve[]}} told `format` writes three digits unless it is given
+ * @param {{id: string, isWide?: boolean, title: string, summary: string, help: string} & Omit<Plotted, 'curves'> & {curves: Record<string, (number|null)[]>|((size: import('./map.js').Size) => Curve[])}} told `format` writes three digits unless it is given; of curves by name the last is the one that matters
  * @returns {import('../rules/experiment.js').Picture}
  */
 export function curvesPicture({ id, isWide, title, summary, help, curves, ...plotted }) {
   const format = (/** @type {number} */ value) => decimal(value, 3);
+  /** @param {import('./map.js').Size} size */
+  const drawn = (size) =>
+    typeof curves === 'function'
+      ? curves(size)
+      : Object.entries(curves).map(([name, values], at, { length }) =>
+          (at === length - 1 ? strongCurve : plainCurve)(name, values, size),
+        );
   return {
     id,
     isWide,
@@ -77,7 +84,7 @@ export function curvesPicture({ id, isWide, title, summary, help, curves, ...plo
       title,
       summary,
       help,
-      ...curvesChart({ format, ...plotted, curves: curves(size) }, size),
+      ...curvesChart({ format, ...plotted, curves: drawn(size) }, size),
     }),
   };
 }
@@ -92,20 +99,22 @@ export function strongCurve(name, values, { palette }) {
   return { name, values: numbersIn(values), colour: warm(palette), width: 3 };
 }
 
+/** @typedef {Omit<Curve, 'values'|'colour'> & {colour: 'warm'|keyof Palette}} Look of a curve, whatever the theme */
+
 /**
  * Return a curve of each row of an array.
- * @param {{data: any}} rows names of the rows
+ * @param {{data: any}} rows ids of the rows
  * @param {{data: any}} array
- * @param {Record<string, string>} names at the ends of the curves
- * @param {Record<string, Partial<Curve>>} looks
+ * @param {Record<string, Look>} looks by id
+ * @param {Pick<Frame, 'palette'>} size
  * @returns {Curve[]}
  */
-export function rowCurves({ data: rows }, { data }, names, looks) {
-  return rows.map((/** @type {string} */ row, /** @type {number} */ at) => ({
-    name: names[row] ?? row,
-    values: numbersIn(data[at]),
-    ...looks[row],
-  }));
+export function rowCurves({ data: rows }, { data }, looks, { palette }) {
+  return rows.map((/** @type {string} */ row, /** @type {number} */ at) => {
+    const { colour, ...look } = looks[row];
+    const ink = colour === 'warm' ? warm(palette) : palette[colour];
+    return { ...look, values: numbersIn(data[at]), colour: ink };
+  });
 }
 
 /**

@@ -1,7 +1,9 @@
 /** A matrix as a map that is as wide as there is room for. */
 
 import { matrixFrom } from '../trace/trace.js';
+import { share } from '../words/numbers.js';
 import { chart } from './chart.js';
+import { sequential } from './colour.js';
 import { cell } from './marks/mark.js';
 import { ruleAt } from './marks/decorations.js';
 import { band } from './scales.js';
@@ -88,4 +90,43 @@ export function mapChart(mapped, frame) {
     },
     frame,
   );
+}
+
+/** @param {any[]} list @param {string} [letter] before each number @returns {string[]} labels, from 1 */
+export function numbered(list, letter = '') {
+  return list.map((_, at) => `${letter}${at + 1}`);
+}
+
+/** Return what a map of attention weights has in common with others. @param {number[][]} values @param {number} digits as it is said */
+export function weightsIn(values, digits) {
+  return {
+    values,
+    quantity: 'attention weight',
+    format: (/** @type {number} */ value) => share(value, digits),
+    text: (/** @type {number} */ row, /** @type {number} */ column) =>
+      share(values[row][column], 2),
+  };
+}
+
+/**
+ * Return the picture of an experiment that is one map; rows and columns without labels are numbered.
+ * @param {{id: string, isWide?: boolean, title: string, summary: string, help: string, range?: [number, number], colours?: typeof sequential, rows?: string[], columns?: string[]} & Omit<Mapped, 'scale'|'rows'|'columns'>} told `range`: 0 to 1 unless it is given
+ * @returns {import('../rules/experiment.js').Picture}
+ */
+export function mapPicture({ id, isWide, title, summary, help, ...told }) {
+  const { range: [bottom, top] = [0, 1], colours = sequential, ...mapped } = told;
+  const labels = { rows: numbered(mapped.values), columns: numbered(mapped.values[0]) };
+  return {
+    id,
+    isWide,
+    draw: (size) => ({
+      title,
+      summary,
+      help,
+      ...mapChart(
+        { ...labels, ...mapped, scale: { bottom, top, colours: colours(size.palette.theme) } },
+        size,
+      ),
+    }),
+  };
 }

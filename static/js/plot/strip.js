@@ -1,6 +1,7 @@
 /** Numbers of tokens as a strip of cells, in as many lines as the width asks for. */
 
 import { visible } from '../words/text.js';
+import { sequential } from './colour.js';
 import { mapChart } from './map.js';
 
 /** Pixels beside the cells, and of a letter. */
@@ -43,4 +44,21 @@ export function stripChart({ rows, say, ...told }, size) {
     },
     size,
   );
+}
+
+/**
+ * Return the picture of an experiment that is one strip of tokens.
+ * @param {{id: string, title: string, summary: string, help: string, range?: [number, number], colours?: typeof sequential} & Omit<Parameters<typeof stripChart>[0], 'scale'>} told `range`: 0 to 1 unless it is given
+ * @returns {import('../rules/experiment.js').Picture}
+ */
+export function stripPicture({ id, title, summary, help, ...told }) {
+  const { range: [bottom, top] = [0, 1], colours = sequential, ...strip } = told;
+  return {
+    id,
+    isWide: true,
+    draw: (size) => {
+      const scale = { bottom, top, colours: colours(size.palette.theme) };
+      return { title, summary, help, ...stripChart({ ...strip, scale }, size) };
+    },
+  };
 }

@@ -254,7 +254,7 @@ export function valuesInWords(values) {
  * @property {(size: import('../plot/map.js').Size) => DrawnFigure} draw
  */
 
-/** @typedef {{name: string, step: string, title: string, note: string, rows: string[], columns: string[], values: number[][], other?: {words: string, values: number[][]}, isGiven: boolean, isEdited: boolean, isOverride: boolean}} Table of numbers that can be edited, if they are given */
+/** @typedef {{name: string, step: string, title: string, note: string, rows: string[], columns: string[], values: number[][], other?: {words: string, values: number[][]}, isGiven?: boolean, isEdited?: boolean, isOverride?: boolean}} Table of numbers that can be edited, if they are given */
 
 /**
  * @typedef {Object} ExperimentView

@@ -105,3 +105,8 @@ export function small(difference) {
 export function inBytes(bytes) {
   return bytes >= 1e9 ? `${(bytes / 1e9).toFixed(1)} GB` : `${(bytes / 1e6).toFixed(1)} MB`;
 }
+
+/** @param {number} value @returns {string} `32,800`, `1.56`, `3.7·10⁻⁵` */
+export function rough(value) {
+  return value >= 100 ? grouped(Number(value.toPrecision(3))) : decimal(value, 2);
+}

@@ -1,7 +1,5 @@
 """The same numbers in every way, and exact counts; times are only positive."""
 
-import shutil
-
 import numpy as np
 import pytest
 import torch
@@ -11,7 +9,6 @@ from headlight.model.config import ExpertsConfig, TransformerConfig
 from headlight.model.experiments import cost as module
 from headlight.model.experiments.cost import (
     EXPERIMENT,
-    NO_COMPILER,
     eager,
     fused,
     loop_scores,
@@ -81,46 +78,6 @@ def test_experts_count_as_the_parameters_of_a_transformer():
     active = result["active_parameters"].data
     assert everything[3] - active[3] == 3 * 2 * 8 * 64  # two experts of each layer rest
     assert active[1] == everything[1]
-
-
-def test_a_compiler_that_fails_is_said_and_the_rest_is_measured(monkeypatch):
-    def broken(_, **options):
-        raise RuntimeError("no compiler here\nsecond line")
-
-    monkeypatch.setattr(torch, "compile", broken)
-    result = EXPERIMENT.result({**SMALL, "is_compiled": True})
-    assert result["kernel"].data.tolist() == ["eager", "fused"]
-    assert result["compile_problem"].data == "no compiler here"
-
-
-def test_without_a_compiler_one_sentence_says_what_to_install(monkeypatch):
-    def missing(_, **options):
-        raise RuntimeError("InvalidCxxCompiler: No working C++ compiler found in (None, '')")
-
-    monkeypatch.setattr(torch, "compile", missing)
-    result = EXPERIMENT.result({**SMALL, "is_compiled": True})
-    assert result["compile_problem"].data == NO_COMPILER
-    assert result["compile_seconds"].data == 0
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not shutil.which("g++"), reason="needs a C++ compiler")
-@pytest.mark.filterwarnings("ignore:.*script_method:DeprecationWarning")  # of PyTorch itself
-def test_the_compiled_kernel_computes_the_same():
-    result = EXPERIMENT.result({**SMALL, "is_compiled": True})
-    assert result["compile_problem"].data == ""
-    assert result["kernel"].data.tolist() == ["eager", "fused", "compiled"]
-    assert result["difference"].data.max() < 1e-6  # of numbers up to 10
-    assert result["compile_seconds"].data > 0
-
-
-def test_what_was_compiled_is_measured_and_compared(monkeypatch):
-    monkeypatch.setattr(torch, "compile", lambda function, **_: lambda x: function(x) + 1)
-    result = EXPERIMENT.result({**SMALL, "is_compiled": True})
-    assert result["kernel"].data.tolist() == ["eager", "fused", "compiled"]
-    assert result["difference"].data[2] == pytest.approx(1)
-    assert result["traffic"].data[2] == 2 * 2**20
-    assert result["compile_problem"].data == ""
 
 
 def test_more_choices_than_experts_are_named():

@@ -98,12 +98,6 @@ def test_attentions_gradient_is_the_jacobian_of_each_token():
     assert recurrence._attention_gradients(attention, inputs) == pytest.approx(expected)
 
 
-def test_the_tanh_network_by_radius_is_that_of_the_cell_at_this_radius():
-    arrays = result(spectral_radius=0.9)
-    place = recurrence.RADII.tolist().index(0.9)
-    assert arrays["tanh_by_radius"].data[place] == pytest.approx(gradient("tanh"))
-
-
 def test_recurrent_steps_wait_for_each_other_and_attentions_do_not():
     waiting = dict(zip(CELLS, result()["waiting_steps"].data, strict=True))
     assert waiting["lstm"].tolist() == list(range(1, 13))

@@ -3,13 +3,11 @@
 import { numbersIn } from '../../rules/experiment.js';
 import { counted } from '../../words/lists.js';
 import { amount, percent, share } from '../../words/numbers.js';
-import { curvesPicture, warm } from '../../plot/curves.js';
-import { mapChart } from '../../plot/map.js';
-import { sequential } from '../../plot/colour.js';
+import { curvesPicture, rowCurves } from '../../plot/curves.js';
+import { mapPicture } from '../../plot/map.js';
 
 /**
  * @import { Arrays, ExperimentView, Picture, Result } from '../../rules/experiment.js'
- * @import { Curve } from '../../plot/curves.js'
  * @import { Size } from '../../plot/map.js'
  */
 
@@ -46,20 +44,10 @@ function finding({ arrays, at }) {
 /** @param {Result} result @returns {Picture[]} */
 function pictures(result) {
   const { arrays, isPreview } = result;
-  const clusters = NAMES.map((name, run) => ({
-    id: `cluster-${name}`,
-    draw: (/** @type {Size} */ size) => clusterMap(result, run, size),
-  }));
+  const clusters = NAMES.map((_, run) => clusterMap(result, run));
   if (isPreview || !arrays.loss) return clusters;
-  return [
-    ...NAMES.map((name, run) => ({
-      id: `load-${name}`,
-      draw: (/** @type {Size} */ size) => loadMap(result, run, size),
-    })),
-    effectiveChart(result),
-    lossChart(result),
-    ...clusters,
-  ];
+  const loads = NAMES.map((_, run) => loadMap(result, run));
+  return [...loads, effectiveChart(result), lossChart(result), ...clusters];
 }
 
 /** @param {Result} result */
@@ -80,14 +68,17 @@ function effectiveChart({ arrays, at, total }) {
   });
 }
 
-/** @param {Arrays} arrays @param {string} name @param {Size} size @returns {Curve[]} */
-function runCurves(arrays, name, { palette }) {
-  return NAMES.map((run, at) => ({
-    name: run,
-    values: numbersIn(arrays[name].data[at]),
-    colour: at === 0 ? palette.ink : warm(palette),
-    width: at === 0 ? 2 : 3,
-  }));
+/** @param {Arrays} arrays @param {string} name @param {Size} size @param {number} [width] */
+function runCurves(arrays, name, size, width) {
+  return rowCurves(
+    { data: NAMES },
+    arrays[name],
+    {
+      without: { name: 'without', colour: 'ink', width: width ?? 2 },
+      with: { name: 'with', colour: 'warm', width: width ?? 3 },
+    },
+    size,
+  );
 }
 
 /** @param {Result} result */
@@ -103,34 +94,29 @@ function lossChart({ arrays, total }) {
     quantity: 'loss of the task',
     format: (value) => amount(value),
     unit: 'step',
-    curves: (size) => runCurves(arrays, 'loss', size).map((curve) => ({ ...curve, width: 1.5 })),
+    curves: (size) => runCurves(arrays, 'loss', size, 1.5),
   });
 }
 
-/** @param {Result} result @param {number} run @param {Size} size */
-function loadMap({ arrays: { load }, at, total }, run, size) {
+/** @param {Result} result @param {number} run */
+function loadMap({ arrays: { load }, at, total }, run) {
   const byFrame = /** @type {number[][]} */ (load.data[run]);
   const experts = byFrame[0].map((_, expert) => expert);
   const steps = framesOf(total);
-  return {
+  return mapPicture({
+    id: `load-${NAMES[run]}`,
     title: run === 0 ? 'Without the balance loss' : 'With the balance loss',
     summary: `The share of the choices of each expert by training step, ${NAMES[run]} the balance loss.`,
     help: `Each row is an expert, each column a moment of the training. Equal shares would be ${percent(1 / experts.length)}.`,
-    ...mapChart(
-      {
-        values: experts.map((expert) => steps.map((_, column) => byFrame[column]?.[expert] ?? NaN)),
-        rows: experts.map((expert) => String(expert + 1)),
-        columns: steps.map(String),
-        titles: { rows: 'expert', columns: 'training step' },
-        scale: { bottom: 0, top: topOf(load), colours: sequential(size.palette.theme) },
-        quantity: 'share of the choices',
-        format: (value) => percent(value),
-        write: (value) => percent(value, 0),
-        marker: at,
-      },
-      size,
-    ),
-  };
+    values: experts.map((expert) => steps.map((_, column) => byFrame[column]?.[expert] ?? NaN)),
+    columns: steps.map(String),
+    titles: { rows: 'expert', columns: 'training step' },
+    range: [0, Math.max(...load.data.flat(2))], // both maps share one scale
+    quantity: 'share of the choices',
+    format: (value) => percent(value),
+    write: (value) => percent(value, 0),
+    marker: at,
+  });
 }
 
 const N_FRAMES = 40;
@@ -146,34 +132,19 @@ function framesOf(total) {
   return [...new Set(steps)];
 }
 
-/** Both maps share one scale. @param {{data: any}} load */
-function topOf({ data }) {
-  return Math.max(...data.flat(2));
-}
-
-/** @param {Result} result @param {number} run @param {Size} size */
-function clusterMap(
-  { arrays: { cluster_load: load, frame }, values: { top_k: k }, at },
-  run,
-  size,
-) {
+/** @param {Result} result @param {number} run */
+function clusterMap({ arrays: { cluster_load: load, frame }, values: { top_k: k }, at }, run) {
   const values = /** @type {number[][]} */ (load.data[run][at]);
-  return {
+  return mapPicture({
+    id: `cluster-${NAMES[run]}`,
     title: `Who takes what, ${NAMES[run]} it`,
     summary: `The share of each kind of token that each expert takes, ${NAMES[run]} the balance loss.`,
     help: `Rows are kinds of tokens, columns experts, at step ${frame.data[at]}. At most ${percent(1 / k, 0)} for an expert, as each token goes to ${k}.`,
-    ...mapChart(
-      {
-        values,
-        rows: values.map((_, kind) => String(kind + 1)),
-        columns: values[0].map((_, expert) => String(expert + 1)),
-        titles: { rows: 'kind of token', columns: 'expert' },
-        scale: { bottom: 0, top: 1 / k, colours: sequential(size.palette.theme) },
-        quantity: 'share of its choices',
-        format: (value) => share(value, 3),
-        cell: Math.max(16, Math.min(26, 210 / values.length)),
-      },
-      size,
-    ),
-  };
+    values,
+    titles: { rows: 'kind of token', columns: 'expert' },
+    range: [0, 1 / k],
+    quantity: 'share of its choices',
+    format: (value) => share(value, 3),
+    cell: Math.max(16, Math.min(26, 210 / values.length)),
+  });
 }

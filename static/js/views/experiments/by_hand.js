@@ -3,7 +3,7 @@
 import { numbersIn } from '../../rules/experiment.js';
 import { enumerated } from '../../words/lists.js';
 import { decimal, share } from '../../words/numbers.js';
-import { mapChart } from '../../plot/map.js';
+import { mapChart, mapPicture, numbered, weightsIn } from '../../plot/map.js';
 import { sequential } from '../../plot/colour.js';
 
 /**
@@ -163,37 +163,24 @@ function pictures(result) {
     ...heads.flatMap((/** @type {number[][]} */ weights, /** @type {number} */ head) =>
       head === result.values.head || heads.length === 1
         ? []
-        : [
-            {
-              id: `head-${head}`,
-              draw: (/** @type {Size} */ size) => headMap(result.arrays, weights, head, size),
-            },
-          ],
+        : [headMap(result.arrays, weights, head)],
     ),
   ];
 }
 
-/** @param {Arrays} arrays @param {number[][]} weights @param {number} head @param {Size} size */
-function headMap({ key, query }, weights, head, size) {
-  return {
+/** @param {Arrays} arrays @param {number[][]} weights @param {number} head */
+function headMap({ key, query }, weights, head) {
+  return mapPicture({
+    id: `head-${head}`,
     title: `Head ${head}`,
     summary: `The attention weights of head ${head}.`,
     help: 'From its own columns of queries and keys.',
-    ...mapChart(
-      {
-        values: weights.map(numbersIn),
-        rows: query.data,
-        columns: key.data,
-        titles: { rows: 'query', columns: 'key' },
-        scale: { bottom: 0, top: 1, colours: sequential(size.palette.theme) },
-        quantity: 'attention weight',
-        format: (value) => share(value, 4),
-        text: (at, place) => share(weights[at][place], 2),
-        cell: 30,
-      },
-      size,
-    ),
-  };
+    ...weightsIn(weights.map(numbersIn), 4),
+    rows: query.data,
+    columns: key.data,
+    titles: { rows: 'query', columns: 'key' },
+    cell: 30,
+  });
 }
 
 /** @param {Result} result @param {Size} size */
@@ -242,10 +229,7 @@ function weightsMap(result, size) {
  */
 function tableMakers({ arrays, values }) {
   /** @param {string} name @param {string} letter */
-  const numbered = (name, letter) =>
-    arrays[name].data[0].map(
-      (/** @type {number} */ _, /** @type {number} */ at) => `${letter}${at + 1}`,
-    );
+  const labelled = (name, letter) => numbered(arrays[name].data[0], letter);
   const has = (/** @type {string} */ name) => name in arrays;
   const steps = ['Given', has('inputs') ? 'Projected' : 'Given', 'Attended', 'Joined'];
   /**
@@ -268,8 +252,6 @@ function tableMakers({ arrays, values }) {
             rows,
             columns,
             values: rowsOf(arrays, name),
-            isGiven: false,
-            isOverride: false,
             isEdited: Boolean(values[name]),
             ...withOther(`printed_${name}`, 'printed'),
             ...withOther(`formula_${name}`, 'the formula gives'),
@@ -284,12 +266,12 @@ function tableMakers({ arrays, values }) {
   const vectors = (name, title, rows, matrix, symbol) => {
     const isOverride = has('inputs') && has(matrix);
     const note = isOverride ? `X · ${symbol}` : 'as given';
-    return table(name, title, note, rows, numbered(name, title[0].toLowerCase()), {
+    return table(name, title, note, rows, labelled(name, title[0].toLowerCase()), {
       isGiven: true,
       isOverride,
     });
   };
-  return { numbered, has, table, vectors };
+  return { labelled, has, table, vectors };
 }
 
 /**
@@ -299,15 +281,15 @@ function tableMakers({ arrays, values }) {
  */
 function tables(result) {
   const { arrays } = result;
-  const { numbered, has, table, vectors } = tableMakers(result);
+  const { labelled, has, table, vectors } = tableMakers(result);
   const keys = /** @type {string[]} */ (arrays.key.data);
   const queries = /** @type {string[]} */ (arrays.query.data);
   const given = { isGiven: true };
   const override = { isGiven: true, isOverride: true };
-  const dims = has('inputs') ? numbered('inputs', 'x') : [];
+  const dims = has('inputs') ? labelled('inputs', 'x') : [];
   /** @param {string} name @param {string} title @param {string} note @param {string} letter */
   const weights = (name, title, note, letter) =>
-    table(name, title, note, dims, has(name) ? numbered(name, letter) : [], given);
+    table(name, title, note, dims, has(name) ? labelled(name, letter) : [], given);
   return [
     ...table('inputs', 'X, the inputs', 'a vector for each token', keys, dims, given),
     ...weights('query_weights', 'W_Q', 'makes queries', 'q'),
@@ -330,7 +312,7 @@ function tables(result) {
       'Context',
       'weights · V: the result',
       queries,
-      numbered('context', 'v'),
+      labelled('context', 'v'),
       override,
     ),
     ...table(
@@ -338,14 +320,14 @@ function tables(result) {
       'Contexts of all heads',
       'side by side',
       queries,
-      has('joined') ? numbered('joined', 'v') : [],
+      has('joined') ? labelled('joined', 'v') : [],
     ),
     ...table(
       'output_weights',
       'W_O',
       'mixes what the heads found',
-      has('joined') ? numbered('joined', 'v') : [],
-      has('joined') ? numbered('output_weights', 'o') : [],
+      has('joined') ? labelled('joined', 'v') : [],
+      has('joined') ? labelled('output_weights', 'o') : [],
       given,
     ),
     ...table(
@@ -353,7 +335,7 @@ function tables(result) {
       'Output',
       'joined · W_O',
       queries,
-      has('output') ? numbered('output', 'o') : [],
+      has('output') ? labelled('output', 'o') : [],
     ),
   ];
 }

@@ -1,22 +1,21 @@
 /** Residual connections and layer norm: gradients by layer of five ways to stack layers. */
 
 import { counted } from '../../words/lists.js';
-import { decimal, grouped } from '../../words/numbers.js';
-import { layersPicture, rowCurves, warm } from '../../plot/curves.js';
+import { rough } from '../../words/numbers.js';
+import { layersPicture, rowCurves } from '../../plot/curves.js';
 
 /**
- * @import { Arrays, ExperimentView, Picture, Result } from '../../rules/experiment.js'
- * @import { Curve } from '../../plot/curves.js'
- * @import { Size } from '../../plot/map.js'
+ * @import { ExperimentView, Picture, Result } from '../../rules/experiment.js'
+ * @import { Look } from '../../plot/curves.js'
  */
 
-/** @type {Record<string, string>} */
-const NAMES = {
-  plain: 'F(x)',
-  norm: 'LN(F(x))',
-  residual: 'x + F(x)',
-  post: 'LN(x + F(x))',
-  pre: 'x + F(LN(x))',
+/** @type {Record<string, Look>} */
+const LOOKS = {
+  plain: { name: 'F(x)', colour: 'muted', dash: 'dot' },
+  norm: { name: 'LN(F(x))', colour: 'key' },
+  residual: { name: 'x + F(x)', colour: 'ink' },
+  post: { name: 'LN(x + F(x))', colour: 'query' },
+  pre: { name: 'x + F(LN(x))', colour: 'warm', width: 3.5 },
 };
 
 /** @type {ExperimentView} */
@@ -27,18 +26,13 @@ export const experiment = {
   pictures,
 };
 
-/** @param {number} value @returns {string} `32,800`, `1.56`, `3.7·10⁻⁵` */
-function factorIn(value) {
-  return value >= 100 ? grouped(Number(value.toPrecision(3))) : decimal(value, 2);
-}
-
 /** @param {Result} result */
 function finding({ arrays }) {
   const { variant, stream_gradient: gradient, layer } = arrays;
   /** @param {string} name first layer over last */
   const ratio = (name) => {
     const norms = gradient.data[variant.data.indexOf(name)];
-    return factorIn((norms[0] ?? NaN) / (norms.at(-1) ?? NaN));
+    return rough((norms[0] ?? NaN) / (norms.at(-1) ?? NaN));
   };
   return (
     `From the last of ${counted(layer.data.length, 'layer')} back to the first, the gradient is multiplied by ${ratio('plain')} ` +
@@ -52,7 +46,9 @@ function pictures({ arrays }) {
   const over = 'by layer, for five ways to stack layers';
   /** @param {string} id @param {{title: string, help: string, up: string, isWide?: boolean}} words */
   const picture = (id, words) =>
-    layersPicture({ id, over, ...words }, arrays, (size) => curvesOf(arrays, id, size));
+    layersPicture({ id, over, ...words }, arrays, (size) =>
+      rowCurves(arrays.variant, arrays[id], LOOKS, size),
+    );
   return [
     picture('stream_gradient', {
       title: 'The gradient that reaches each layer',
@@ -71,17 +67,4 @@ function pictures({ arrays }) {
       up: 'root mean square',
     }),
   ];
-}
-
-/** @param {Arrays} arrays @param {string} name @param {Size} size @returns {Curve[]} */
-function curvesOf(arrays, name, { palette }) {
-  /** @type {Record<string, Partial<Curve>>} */
-  const looks = {
-    plain: { colour: palette.muted, dash: 'dot' },
-    norm: { colour: palette.key },
-    residual: { colour: palette.ink },
-    post: { colour: palette.query },
-    pre: { colour: warm(palette), width: 3.5 },
-  };
-  return rowCurves(arrays.variant, arrays[name], NAMES, looks);
 }

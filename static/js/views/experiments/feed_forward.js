@@ -2,16 +2,21 @@
 
 import { numbersIn } from '../../rules/experiment.js';
 import { decimal } from '../../words/numbers.js';
-import { curvesPicture, rowCurves, warm } from '../../plot/curves.js';
+import { curvesPicture, plainCurve, rowCurves, strongCurve } from '../../plot/curves.js';
 
 /**
  * @import { ExperimentView, Picture, Result } from '../../rules/experiment.js'
- * @import { Curve } from '../../plot/curves.js'
+ * @import { Look } from '../../plot/curves.js'
  * @import { Size } from '../../plot/map.js'
  */
 
-/** @type {Record<string, string>} */
-const NAMES = { none: 'no function', relu: 'ReLU', gelu: 'GELU', silu: 'SiLU' };
+/** @type {Record<string, Look>} */
+const LOOKS = {
+  none: { name: 'no function', colour: 'ink' },
+  relu: { name: 'ReLU', colour: 'warm', width: 3 },
+  gelu: { name: 'GELU', colour: 'query', width: 2.5 },
+  silu: { name: 'SiLU', colour: 'key' },
+};
 
 /** @type {ExperimentView} */
 export const experiment = {
@@ -35,17 +40,8 @@ function finding({ arrays, values }) {
 /** @param {Result} result @returns {Picture[]} */
 function pictures({ arrays }) {
   const across = { title: 'x', ticks: [-3, -2, -1, 0, 1, 2, 3] };
-  /** @param {string} name @param {Size} size @returns {Curve[]} */
-  const curves = (name, { palette }) => {
-    /** @type {Record<string, Partial<Curve>>} */
-    const looks = {
-      none: { colour: palette.ink },
-      relu: { colour: warm(palette), width: 3 },
-      gelu: { colour: palette.query, width: 2.5 },
-      silu: { colour: palette.key },
-    };
-    return rowCurves(arrays.function, arrays[name], NAMES, looks);
-  };
+  const curves = (/** @type {string} */ name, /** @type {Size} */ size) =>
+    rowCurves(arrays.function, arrays[name], LOOKS, size);
   return [
     curvesPicture({
       id: 'output',
@@ -59,8 +55,7 @@ function pictures({ arrays }) {
       quantity: 'output',
       curves: (size) => [
         {
-          name: 'to learn',
-          values: numbersIn(arrays.target.data),
+          ...plainCurve('to learn', arrays.target.data, size),
           colour: size.palette.muted,
           dash: 'dot',
         },
@@ -79,18 +74,12 @@ function pictures({ arrays }) {
       format: (value) => decimal(value, 4),
       curves: (size) => [
         {
-          name: 'two',
-          values: numbersIn(arrays.output.data[0]),
+          ...plainCurve('two', arrays.output.data[0], size),
           colour: size.palette.query,
           width: 6,
           isQuiet: true,
         },
-        {
-          name: 'one matrix',
-          values: numbersIn(arrays.merged.data),
-          colour: warm(size.palette),
-          width: 2,
-        },
+        { ...strongCurve('one matrix', arrays.merged.data, size), width: 2 },
       ],
     }),
     curvesPicture({

@@ -3,16 +3,11 @@
 import { numbersIn } from '../../rules/experiment.js';
 import { counted } from '../../words/lists.js';
 import { amount, decimal, grouped, share } from '../../words/numbers.js';
-import { chart } from '../../plot/chart.js';
+import { barPicture } from '../../plot/bar_picture.js';
 import { curvesPicture, plainCurve, strongCurve, warm } from '../../plot/curves.js';
-import { bar } from '../../plot/marks/bar.js';
-import { ruleAt } from '../../plot/marks/decorations.js';
-import { band, linear } from '../../plot/scales.js';
+import { numbered } from '../../plot/map.js';
 
-/**
- * @import { Arrays, ExperimentView, Picture, Result, Table } from '../../rules/experiment.js'
- * @import { Size } from '../../plot/map.js'
- */
+/** @import { Arrays, ExperimentView, Picture, Result, Table } from '../../rules/experiment.js' */
 
 /** @type {ExperimentView} */
 export const experiment = {
@@ -49,7 +44,7 @@ function finding({ arrays, at }) {
 /** @param {Result} result @returns {Picture[]} */
 function pictures({ arrays, at }) {
   return [
-    { id: 'weights', isWide: true, draw: (size) => weightBars(arrays, at, size) },
+    weightBars(arrays, at),
     curvesPicture({
       id: 'running',
       title: 'The running maximum',
@@ -63,18 +58,11 @@ function pictures({ arrays, at }) {
       marker: at,
       curves: (size) => [
         {
-          name: 'block',
-          values: numbersIn(arrays.block_greatest.data),
+          ...plainCurve('block', arrays.block_greatest.data, size),
           colour: size.palette.muted,
           hasDots: true,
         },
-        {
-          name: 'maximum',
-          values: numbersIn(arrays.greatest.data),
-          colour: warm(size.palette),
-          width: 3,
-          hasDots: true,
-        },
+        { ...strongCurve('maximum', arrays.greatest.data, size), hasDots: true },
       ],
     }),
     curvesPicture({
@@ -87,56 +75,36 @@ function pictures({ arrays, at }) {
       up: { title: 'numbers', isLog: true },
       quantity: 'numbers kept at once',
       format: (value) => grouped(value),
-      curves: (size) => [
-        plainCurve('whole', arrays.whole_numbers.data, size),
-        strongCurve('in blocks', arrays.block_numbers.data, size),
-      ],
+      curves: { whole: arrays.whole_numbers.data, 'in blocks': arrays.block_numbers.data },
     }),
   ];
 }
 
-/** @param {Arrays} arrays @param {number} at @param {Size} size */
-function weightBars(arrays, at, size) {
-  const { palette } = size;
+/** @param {Arrays} arrays @param {number} at */
+function weightBars(arrays, at) {
   const scores = numbersIn(arrays.score.data);
   const whole = numbersIn(arrays.weights.data);
-  const partial = numbersIn(arrays.partial_weights.data[at]);
   const read = arrays.step.data[at];
   const before = at === 0 ? 0 : arrays.step.data[at - 1];
-  const data = partial.map((value, key) => ({ value, key }));
   const most = Math.max(...arrays.partial_weights.data.flat());
-  return {
+  return barPicture({
+    id: 'weights',
+    isWide: true,
     title: `The weights after ${counted(read, 'key')}`,
     summary: `The weight of every key after ${counted(read, 'key')} of ${scores.length}.`,
     help: 'Warm: the block just read. They sum to 1 at every step, and after the last block they are the softmax of all scores.',
-    ...chart(
-      {
-        x: band(
-          scores.map((_, key) => String(key)),
-          { title: 'key' },
-        ),
-        y: linear('weight so far', { domain: [0, most * 1.05] }),
-        marks: [
-          bar(data, {
-            length: ({ value }) => value,
-            isUpright: true,
-            fill: ({ key }) => (key >= before && key < read ? warm(palette) : palette.query),
-            name: ({ key }) =>
-              `key ${key}, score ${amount(scores[key])}, at the end ${share(whole[key])}`,
-            format: (value) => share(value),
-          }),
-          ...(read < scores.length ? [ruleAt(read - 0.5)] : []),
-        ],
-        size: { height: 200 },
-        table: {
-          rows: { title: 'weights', labels: ['so far'] },
-          columns: { title: 'key', labels: scores.map((_, key) => String(key)) },
-          quantity: 'weight of the keys read so far',
-        },
-      },
-      size,
-    ),
-  };
+    labels: scores.map((_, key) => String(key)),
+    values: numbersIn(arrays.partial_weights.data[at]),
+    of: 'key',
+    axis: { title: 'weight so far', domain: [0, most * 1.05] },
+    isUpright: true,
+    fill: (key, palette) => (key >= before && key < read ? warm(palette) : palette.query),
+    name: (key) => `key ${key}, score ${amount(scores[key])}, at the end ${share(whole[key])}`,
+    format: (value) => share(value),
+    row: 200,
+    ...(read < scores.length && { marker: read - 0.5 }),
+    quantity: 'weight of the keys read so far',
+  });
 }
 
 /** @param {Result} result @returns {Table[]} */
@@ -155,11 +123,8 @@ function tables({ arrays, at }) {
       title: `m = ${decimal(arrays.greatest.data[at], 3)}, ℓ = ${decimal(arrays.total.data[at], 3)}`,
       note: 'and one vector of values',
       rows: rows.map(({ name }) => name),
-      columns: rows[0].values.map((_, column) => `v${column + 1}`),
+      columns: numbered(rows[0].values, 'v'),
       values: rows.map(({ values }) => values),
-      isGiven: false,
-      isEdited: false,
-      isOverride: false,
     },
   ];
 }

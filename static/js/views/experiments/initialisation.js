@@ -2,17 +2,21 @@
 
 import { numbersIn } from '../../rules/experiment.js';
 import { counted } from '../../words/lists.js';
-import { decimal, grouped } from '../../words/numbers.js';
-import { layersPicture, rowCurves, warm } from '../../plot/curves.js';
+import { rough } from '../../words/numbers.js';
+import { layersPicture, rowCurves } from '../../plot/curves.js';
 
 /**
- * @import { Arrays, ExperimentView, Picture, Result } from '../../rules/experiment.js'
- * @import { Curve } from '../../plot/curves.js'
- * @import { Size } from '../../plot/map.js'
+ * @import { ExperimentView, Picture, Result } from '../../rules/experiment.js'
+ * @import { Look } from '../../plot/curves.js'
  */
 
-/** @type {Record<string, string>} */
-const NAMES = { unit: 'deviation 1', small: '0.01', xavier: 'Xavier', kaiming: 'Kaiming' };
+/** @type {Record<string, Look>} */
+const LOOKS = {
+  unit: { name: 'deviation 1', colour: 'ink' },
+  small: { name: '0.01', colour: 'muted', dash: 'dot' },
+  xavier: { name: 'Xavier', colour: 'query' },
+  kaiming: { name: 'Kaiming', colour: 'warm', width: 3 },
+};
 
 /** @type {ExperimentView} */
 export const experiment = {
@@ -22,19 +26,14 @@ export const experiment = {
   pictures,
 };
 
-/** @param {number} value @returns {string} */
-function sizeOf(value) {
-  return value >= 100 ? grouped(Number(value.toPrecision(3))) : decimal(value, 2);
-}
-
 /** @param {Result} result */
 function finding({ arrays }) {
   const layers = arrays.layer.data.length - 1;
   const [unit, small, xavier, kaiming] = arrays.deviation.data.map(numbersIn);
-  const second = layers > 1 ? ` and ${sizeOf(unit[2])} after the second` : '';
+  const second = layers > 1 ? ` and ${rough(unit[2])} after the second` : '';
   return (
-    `With weights of deviation 1 the numbers are ${sizeOf(unit[1])} after the first layer${second}; after ${counted(layers, 'layer')} they are ` +
-    `${sizeOf(unit[layers])}, with 0.01 ${sizeOf(small[layers])}, with Xavier ${sizeOf(xavier[layers])} and with Kaiming ${sizeOf(kaiming[layers])}.`
+    `With weights of deviation 1 the numbers are ${rough(unit[1])} after the first layer${second}; after ${counted(layers, 'layer')} they are ` +
+    `${rough(unit[layers])}, with 0.01 ${rough(small[layers])}, with Xavier ${rough(xavier[layers])} and with Kaiming ${rough(kaiming[layers])}.`
   );
 }
 
@@ -43,7 +42,9 @@ function pictures({ arrays }) {
   const over = 'for four ways to draw the weights';
   /** @param {string} id @param {{title: string, help: string, up: string}} words */
   const picture = (id, words) =>
-    layersPicture({ id, over, ...words }, arrays, (size) => curvesOf(arrays, id, size));
+    layersPicture({ id, over, ...words }, arrays, (size) =>
+      rowCurves(arrays.scheme, arrays[id], LOOKS, size),
+    );
   return [
     picture('deviation', {
       title: 'The size of the numbers, layer by layer',
@@ -56,16 +57,4 @@ function pictures({ arrays }) {
       up: 'gradient',
     }),
   ];
-}
-
-/** @param {Arrays} arrays @param {string} name @param {Size} size @returns {Curve[]} */
-function curvesOf(arrays, name, { palette }) {
-  /** @type {Record<string, Partial<Curve>>} */
-  const looks = {
-    unit: { colour: palette.ink },
-    small: { colour: palette.muted, dash: 'dot' },
-    xavier: { colour: palette.query },
-    kaiming: { colour: warm(palette), width: 3 },
-  };
-  return rowCurves(arrays.scheme, arrays[name], NAMES, looks);
 }

@@ -4,8 +4,7 @@ import { numbersIn } from '../../rules/experiment.js';
 import { counted } from '../../words/lists.js';
 import { grouped } from '../../words/numbers.js';
 import { curvesPicture, plainCurve, strongCurve } from '../../plot/curves.js';
-import { sequential } from '../../plot/colour.js';
-import { mapChart } from '../../plot/map.js';
+import { mapPicture } from '../../plot/map.js';
 
 /**
  * @import { ExperimentView, Picture, Result } from '../../rules/experiment.js'
@@ -44,49 +43,35 @@ function pictures({ arrays }) {
   const shares = arrays.shares.data.map((/** @type {boolean[]} */ row) => row.map(Number));
   const sees = arrays.sees.data.map(numbersIn);
   return [
-    {
+    mapPicture({
       id: 'groups',
-      draw: (size) => ({
-        title: 'Heads of queries share keys',
-        summary: 'Which head of queries reads which head of keys.',
-        help: 'A row for each head of queries. A column is kept once, however many rows read it.',
-        ...mapChart(
-          {
-            values: shares,
-            rows: shares.map(numbers),
-            columns: shares[0].map(numbers),
-            titles: { rows: 'queries of head', columns: 'keys of head' },
-            scale: { bottom: 0, top: 1.6, colours: sequential(size.palette.theme) },
-            quantity: '1: reads them',
-            format: (value) => (value === 1 ? 'read' : 'not read'),
-            hasBar: false,
-          },
-          size,
-        ),
-      }),
-    },
-    {
+      title: 'Heads of queries share keys',
+      summary: 'Which head of queries reads which head of keys.',
+      help: 'A row for each head of queries. A column is kept once, however many rows read it.',
+      values: shares,
+      rows: shares.map(numbers),
+      columns: shares[0].map(numbers),
+      titles: { rows: 'queries of head', columns: 'keys of head' },
+      range: [0, 1.6],
+      quantity: '1: reads them',
+      format: (value) => (value === 1 ? 'read' : 'not read'),
+      hasBar: false,
+    }),
+    mapPicture({
       id: 'window',
-      draw: (size) => ({
-        title: 'What the window leaves',
-        summary: 'Which keys each query sees.',
-        help: 'Dark: in the window; pale: a sink. The rest is hidden, and what no later query sees is dropped.',
-        ...mapChart(
-          {
-            values: sees,
-            rows: sees.map(numbers),
-            columns: sees.map(numbers),
-            titles: { rows: 'query', columns: 'key' },
-            scale: { bottom: 0, top: 2.4, colours: sequential(size.palette.theme) },
-            quantity: '0: hidden, 1: a sink, 2: in the window',
-            format: (value) => SEEN[value],
-            cell: Math.max(4, 240 / sees.length),
-            hasBar: false,
-          },
-          size,
-        ),
-      }),
-    },
+      title: 'What the window leaves',
+      summary: 'Which keys each query sees.',
+      help: 'Dark: in the window; pale: a sink. The rest is hidden, and what no later query sees is dropped.',
+      values: sees,
+      rows: sees.map(numbers),
+      columns: sees.map(numbers),
+      titles: { rows: 'query', columns: 'key' },
+      range: [0, 2.4],
+      quantity: '0: hidden, 1: a sink, 2: in the window',
+      format: (value) => SEEN[value],
+      cell: Math.max(4, 240 / sees.length),
+      hasBar: false,
+    }),
     curvesPicture({
       id: 'bytes',
       isWide: true,

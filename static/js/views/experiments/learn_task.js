@@ -6,7 +6,7 @@ import { amount, grouped, percent, share } from '../../words/numbers.js';
 import { range } from '../../trace/trace.js';
 import { chart } from '../../plot/chart.js';
 import { ACCURACY, curvesPicture, strongCurve, warm } from '../../plot/curves.js';
-import { mapChart } from '../../plot/map.js';
+import { mapPicture } from '../../plot/map.js';
 import { diverging } from '../../plot/colour.js';
 import { cell } from '../../plot/marks/mark.js';
 import { rect, text } from '../../plot/marks/decorations.js';
@@ -77,7 +77,7 @@ function pictures(result) {
   ].filter(({ of }) => of.arrays.attention);
   return [
     ...(arrays.loss && !isPreview ? [accuracyChart(result), lossChart(result)] : []),
-    { id: 'answers', isWide: true, draw: (size) => answersMap(result, size) },
+    answersMap(result),
     ...attentions.map(({ id, of, name }) => ({
       id,
       isWide: true,
@@ -177,8 +177,8 @@ function lossChart(result) {
   });
 }
 
-/** @param {Result} result @param {Size} size */
-function answersMap(result, size) {
+/** @param {Result} result */
+function answersMap(result) {
   const { arrays, beside, at } = result;
   const target = /** @type {string[]} */ (arrays.target.data);
   const runs = [
@@ -190,37 +190,34 @@ function answersMap(result, size) {
   const values = [target.map(() => NaN), ...sure];
   const input = arrays.token.data.slice(0, arrays.token.data.length - target.length).join(' ');
   const texts = [target, ...answers];
-  return {
+  return mapPicture({
+    id: 'answers',
+    isWide: true,
     title: 'One sequence it has never seen',
     summary:
       'The right answers of one sequence, and those of the network with their probabilities.',
     help: `It reads “${input}” and answers at ${counted(target.length, 'place')}. Warm: right; blue: wrong; the stronger the colour, the surer.`,
-    ...mapChart(
-      {
-        values,
-        shades: [
-          target.map(() => NaN),
-          ...answers.map((line, run) =>
-            line.map((answer, place) => (answer === target[place] ? 1 : -1) * sure[run][place]),
-          ),
-        ],
-        rows: ['right', ...runs.map(({ name }) => name)],
-        columns: target.map((_, place) => String(place + 1)),
-        titles: { rows: '', columns: 'place of the answer' },
-        scale: { bottom: -1, top: 1, colours: diverging(size.palette.theme) },
-        quantity: 'probability of the answer',
-        write: (value) => amount(Math.abs(value)),
-        format: (value) => share(value),
-        say: (row, column) =>
-          row === 0
-            ? `right answer at place ${column + 1}: ${target[column]}`
-            : `${runs[row - 1].name} at place ${column + 1}: ${texts[row][column]}`,
-        text: (row, column) => texts[row][column],
-        cell: 32,
-      },
-      size,
-    ),
-  };
+    values,
+    shades: [
+      target.map(() => NaN),
+      ...answers.map((line, run) =>
+        line.map((answer, place) => (answer === target[place] ? 1 : -1) * sure[run][place]),
+      ),
+    ],
+    rows: ['right', ...runs.map(({ name }) => name)],
+    titles: { rows: '', columns: 'place of the answer' },
+    range: [-1, 1],
+    colours: diverging,
+    quantity: 'probability of the answer',
+    write: (value) => amount(Math.abs(value)),
+    format: (value) => share(value),
+    say: (row, column) =>
+      row === 0
+        ? `right answer at place ${column + 1}: ${target[column]}`
+        : `${runs[row - 1].name} at place ${column + 1}: ${texts[row][column]}`,
+    text: (row, column) => texts[row][column],
+    cell: 32,
+  });
 }
 
 const TITLE_ROOM = 20;

@@ -6,9 +6,9 @@ import { numbersIn } from '../../rules/experiment.js';
 import { counted } from '../../words/lists.js';
 import { grouped, share } from '../../words/numbers.js';
 import { visible } from '../../words/text.js';
-import { curvesChart, warm } from '../../plot/curves.js';
-import { mapChart } from '../../plot/map.js';
-import { diverging, sequential } from '../../plot/colour.js';
+import { curvesPicture, strongCurve } from '../../plot/curves.js';
+import { mapChart, mapPicture } from '../../plot/map.js';
+import { diverging } from '../../plot/colour.js';
 
 /**
  * @import { Arrays, ExperimentView, Picture, Result } from '../../rules/experiment.js'
@@ -48,45 +48,36 @@ function pictures({ arrays }) {
   const errors = numbersIn(error.data);
   return [
     { id: 'shingles', isWide: true, draw: (size) => shingleMap(arrays, size) },
-    { id: 'signature', draw: (size) => signatureMap(arrays, size) },
+    signatureMap(arrays),
     {
       id: 'estimate',
-      draw: (size) => ({
-        title: 'The estimate comes closer',
-        summary: 'The estimate by the number of hash functions, and the true similarity.',
-        help: 'From the first hash functions up to each. Dotted: the true similarity; shaded: one standard error, √(J·(1 − J)/k).',
-        ...curvesChart(
-          {
-            x: counts,
-            across: { title: 'hash functions' },
-            up: { title: 'Jaccard similarity', range: [0, 1.02], ticks: [0, 0.25, 0.5, 0.75, 1] },
-            quantity: 'estimate of the Jaccard similarity',
-            format: (value) => share(value),
-            band: {
-              name: 'one standard error',
-              low: errors.map((each) => truth - each),
-              high: errors.map((each) => truth + each),
-              colour: size.palette.query,
-            },
-            curves: [
-              {
-                name: 'counted',
-                values: counts.map(() => truth),
-                colour: size.palette.query,
-                dash: 'dot',
-              },
-              {
-                name: 'estimate',
-                values: numbersIn(running.data),
-                colour: warm(size.palette),
-                width: 2.5,
-              },
-            ],
-            unit: 'hash functions',
+      draw: (size) =>
+        curvesPicture({
+          id: 'estimate',
+          title: 'The estimate comes closer',
+          summary: 'The estimate by the number of hash functions, and the true similarity.',
+          help: 'From the first hash functions up to each. Dotted: the true similarity; shaded: one standard error, √(J·(1 − J)/k).',
+          x: counts,
+          across: { title: 'hash functions' },
+          up: { title: 'Jaccard similarity', range: [0, 1.02], ticks: [0, 0.25, 0.5, 0.75, 1] },
+          quantity: 'estimate of the Jaccard similarity',
+          format: (value) => share(value),
+          band: {
+            name: 'one standard error',
+            low: errors.map((each) => truth - each),
+            high: errors.map((each) => truth + each),
+            colour: size.palette.query,
           },
-          size,
-        ),
-      }),
+          curves: () => [
+            {
+              name: 'counted',
+              values: counts.map(() => truth),
+              colour: size.palette.query,
+              dash: 'dot',
+            },
+            { ...strongCurve('estimate', running.data, size), width: 2.5 },
+          ],
+        }).draw(size),
     },
   ];
 }
@@ -154,8 +145,8 @@ function wide(shingles) {
   return 14 + 8 * shingles.reduce((most, each) => Math.max(most, [...each].length), 1);
 }
 
-/** @param {Arrays} arrays @param {Size} size */
-function signatureMap({ is_equal: { data: isEqual }, shingle, minimum }, size) {
+/** @param {Arrays} arrays */
+function signatureMap({ is_equal: { data: isEqual }, shingle, minimum }) {
   const columns = Math.min(CELLS_IN_A_ROW, isEqual.length);
   const rows = Math.ceil(isEqual.length / columns);
   const table = Array.from({ length: rows }, (_, row) =>
@@ -165,32 +156,27 @@ function signatureMap({ is_equal: { data: isEqual }, shingle, minimum }, size) {
     }),
   );
   const equal = isEqual.filter(Boolean).length;
-  return {
+  return mapPicture({
+    id: 'signature',
     title: 'The signatures, hash by hash',
     summary: `${equal} of ${isEqual.length} hash functions have equal minima.`,
     help: 'A cell for each hash function. Coloured: both texts have the same smallest hash, so it belongs to a shingle that both have.',
-    ...mapChart(
-      {
-        values: table,
-        shades: table.map((line) => line.map((value) => value * 0.62)),
-        rows: table.map((_, row) => String(row * columns + 1)),
-        columns: table[0].map((_, column) => `+${column}`),
-        titles: { rows: 'hash function', columns: '' },
-        scale: { bottom: 0, top: 1, colours: sequential(size.palette.theme) },
-        quantity: 'equal minima: 1, different: 0',
-        format: (value) => (value === 1 ? 'equal' : 'different'),
-        say: (row, column) => {
-          const at = row * columns + column;
-          const names = minimum.data.map(
-            (/** @type {number[]} */ of) => `“${visible(shingle.data[of[at]] ?? '')}”`,
-          );
-          return `hash function ${at + 1}, smallest at ${names.join(' and ')}`;
-        },
-        cell: Math.max(10, Math.min(34, 240 / rows)),
-        hasBar: false,
-        hasColumnLabels: false,
-      },
-      size,
-    ),
-  };
+    values: table,
+    shades: table.map((line) => line.map((value) => value * 0.62)),
+    rows: table.map((_, row) => String(row * columns + 1)),
+    columns: table[0].map((_, column) => `+${column}`),
+    titles: { rows: 'hash function', columns: '' },
+    quantity: 'equal minima: 1, different: 0',
+    format: (value) => (value === 1 ? 'equal' : 'different'),
+    say: (row, column) => {
+      const at = row * columns + column;
+      const names = minimum.data.map(
+        (/** @type {number[]} */ of) => `“${visible(shingle.data[of[at]] ?? '')}”`,
+      );
+      return `hash function ${at + 1}, smallest at ${names.join(' and ')}`;
+    },
+    cell: Math.max(10, Math.min(34, 240 / rows)),
+    hasBar: false,
+    hasColumnLabels: false,
+  });
 }

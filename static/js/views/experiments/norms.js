@@ -2,13 +2,10 @@
 
 import { numbersIn } from '../../rules/experiment.js';
 import { decimal } from '../../words/numbers.js';
-import { mapChart } from '../../plot/map.js';
+import { mapPicture, numbered } from '../../plot/map.js';
 import { diverging } from '../../plot/colour.js';
 
-/**
- * @import { Arrays, ExperimentView, Picture, Result, Table } from '../../rules/experiment.js'
- * @import { Size } from '../../plot/map.js'
- */
+/** @import { ExperimentView, Picture, Result, Table } from '../../rules/experiment.js' */
 
 /** @type {ExperimentView} */
 export const experiment = {
@@ -39,50 +36,30 @@ function finding({ arrays }) {
 
 /** @param {Result} result @returns {Picture[]} */
 function pictures({ arrays }) {
-  return NORMS.map(({ id, title, help }, at) => ({
-    id,
-    draw: (size) => normMap(arrays, at, { title, help }, size),
-  }));
-}
-
-/** @param {Arrays} arrays @param {number} at @param {{title: string, help: string}} words @param {Size} size */
-function normMap(arrays, at, { title, help }, size) {
-  const values = arrays.normalised.data[at].map(numbersIn);
-  const most = Math.max(1e-9, ...values.flat().map(Math.abs));
-  return {
-    title,
-    help,
-    summary: `The numbers of the batch after ${title.toLowerCase()}.`,
-    ...mapChart(
-      {
-        values,
-        rows: tokensOf(values),
-        columns: values[0].map((/** @type {number} */ _, /** @type {number} */ column) =>
-          String(column + 1),
-        ),
-        titles: { rows: 'token', columns: 'feature' },
-        scale: { bottom: -most, top: most, colours: diverging(size.palette.theme) },
-        quantity: 'normalised number',
-        format: (value) => decimal(value, 3),
-        text: (row, column) => decimal(values[row][column], 2),
-        cell: 34,
-      },
-      size,
-    ),
-  };
-}
-
-/** @param {number[][]} rows */
-function tokensOf(rows) {
-  return rows.map((_, at) => String(at + 1));
+  return NORMS.map(({ id, title, help }, at) => {
+    const values = arrays.normalised.data[at].map(numbersIn);
+    const most = Math.max(1e-9, ...values.flat().map(Math.abs));
+    return mapPicture({
+      id,
+      title,
+      help,
+      summary: `The numbers of the batch after ${title.toLowerCase()}.`,
+      values,
+      titles: { rows: 'token', columns: 'feature' },
+      range: [-most, most],
+      colours: diverging,
+      quantity: 'normalised number',
+      format: (value) => decimal(value, 3),
+      text: (row, column) => decimal(values[row][column], 2),
+      cell: 34,
+    });
+  });
 }
 
 /** @param {Result} result @returns {Table[]} */
 function tables({ arrays, values }) {
   const rows = arrays.inputs.data.map(numbersIn);
-  const columns = rows[0].map((/** @type {number} */ _, /** @type {number} */ at) => `x${at + 1}`);
-  /** @type {{rows: string[], columns: string[], isOverride: boolean}} */
-  const shape = { rows: tokensOf(rows), columns, isOverride: false };
+  const shape = { rows: numbered(rows), columns: numbered(rows[0], 'x') };
   const tokenWise = [arrays.token_mean, arrays.token_deviation].map(({ data }) => numbersIn(data));
   const featureWise = [arrays.feature_mean, arrays.feature_deviation].map(({ data }) =>
     numbersIn(data),
@@ -108,8 +85,6 @@ function tables({ arrays, values }) {
       values: rows.map((/** @type {number[]} */ _, /** @type {number} */ at) =>
         tokenWise.map((of) => of[at]),
       ),
-      isGiven: false,
-      isEdited: false,
     },
     {
       name: 'feature',
@@ -119,8 +94,6 @@ function tables({ arrays, values }) {
       ...shape,
       rows: ['mean', 'deviation'],
       values: featureWise,
-      isGiven: false,
-      isEdited: false,
     },
   ];
 }

@@ -4,9 +4,8 @@ import { numbersIn } from '../../rules/experiment.js';
 import { amount, decimal, share } from '../../words/numbers.js';
 import { range } from '../../trace/trace.js';
 import { chart } from '../../plot/chart.js';
-import { curvesPicture, plainCurve, strongCurve, warm } from '../../plot/curves.js';
-import { mapChart } from '../../plot/map.js';
-import { sequential } from '../../plot/colour.js';
+import { curvesPicture, warm } from '../../plot/curves.js';
+import { mapPicture, weightsIn } from '../../plot/map.js';
 import { dot, rule } from '../../plot/marks/decorations.js';
 import { line } from '../../plot/marks/line.js';
 import { linear } from '../../plot/scales.js';
@@ -53,48 +52,33 @@ function inSecondOrder({ word, place }) {
 function pictures({ arrays, values }) {
   return [
     ...['without positions', 'with positions'].flatMap((name, variant) => [
-      {
-        id: `first-${variant}`,
-        draw: (/** @type {Size} */ size) => weightsMap(arrays, 'weights', variant, name, size),
-      },
-      {
-        id: `second-${variant}`,
-        draw: (/** @type {Size} */ size) =>
-          weightsMap(arrays, 'permuted_weights', variant, name, size),
-      },
+      weightsMap(arrays, 'weights', variant, name),
+      weightsMap(arrays, 'permuted_weights', variant, name),
     ]),
     { id: 'clock', draw: (size) => clock(arrays, values.pair ?? 0, size) },
     productsChart(arrays, values.position ?? 3),
   ];
 }
 
-/** @param {Arrays} arrays @param {string} name @param {number} variant @param {string} how @param {Size} size */
-function weightsMap(arrays, name, variant, how, size) {
+/** @param {Arrays} arrays @param {string} name @param {number} variant @param {string} how */
+function weightsMap(arrays, name, variant, how) {
   const words = /** @type {string[]} */ (arrays.word.data);
   const isFirst = name === 'weights';
   const values = arrays[name].data[variant].map(numbersIn);
-  return {
+  return mapPicture({
+    id: `${isFirst ? 'first' : 'second'}-${variant}`,
     title: `${isFirst ? 'In this order' : 'In the other'}, ${how}`,
     summary: `The attention weights of the words ${isFirst ? 'in their order' : 'in the second order'}, ${how}.`,
     help: isFirst
       ? 'Rows attend to columns.'
       : `Read as “${inSecondOrder(arrays).join(' ')}”; rows and columns are sorted as in the first map, so that the maps can be compared.`,
-    ...mapChart(
-      {
-        values,
-        rows: words,
-        columns: words,
-        titles: { rows: 'word', columns: 'attends to' },
-        scale: { bottom: 0, top: 1, colours: sequential(size.palette.theme) },
-        quantity: 'attention weight',
-        format: (value) => share(value),
-        say: (row, column) => `“${words[row]}” attends to “${words[column]}”`,
-        text: (row, column) => share(values[row][column], 2),
-        cell: 26,
-      },
-      size,
-    ),
-  };
+    ...weightsIn(values, 3),
+    rows: words,
+    columns: words,
+    titles: { rows: 'word', columns: 'attends to' },
+    say: (row, column) => `“${words[row]}” attends to “${words[column]}”`,
+    cell: 26,
+  });
 }
 
 const AROUND = 96;
@@ -179,9 +163,6 @@ function productsChart(arrays, position) {
     up: { title: 'product' },
     quantity: 'product of two encodings',
     format: (value) => decimal(value, 2),
-    curves: (size) => [
-      plainCurve('with 0', arrays.products.data[0], size),
-      strongCurve(`with ${position}`, arrays.products.data[1], size),
-    ],
+    curves: { 'with 0': arrays.products.data[0], [`with ${position}`]: arrays.products.data[1] },
   });
 }

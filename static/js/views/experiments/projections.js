@@ -2,18 +2,14 @@
 
 import { numbersIn } from '../../rules/experiment.js';
 import { decimal, share } from '../../words/numbers.js';
-import { mapChart } from '../../plot/map.js';
+import { mapPicture, numbered, weightsIn } from '../../plot/map.js';
 import { curvesPicture, plainCurve, strongCurve } from '../../plot/curves.js';
-import { diverging, sequential } from '../../plot/colour.js';
+import { diverging } from '../../plot/colour.js';
 
-/**
- * @import { Arrays, ExperimentView, Picture, Result, Table } from '../../rules/experiment.js'
- * @import { Size } from '../../plot/map.js'
- */
+/** @import { Arrays, ExperimentView, Picture, Result, Table } from '../../rules/experiment.js' */
 
-const SHARED = 'shared W';
-const SEPARATE = 'separate W_Q, W_K, W_V';
-const NAMES = [SHARED, SEPARATE];
+const NAMES = ['shared W', 'separate W_Q, W_K, W_V'];
+const IDS = ['shared', 'separate'];
 
 /** @type {ExperimentView} */
 export const experiment = {
@@ -99,14 +95,14 @@ function finding(result) {
 /** @param {Result} result @returns {Picture[]} */
 function pictures(result) {
   return [
-    { id: 'shared', draw: (size) => weightsMap(result, 0, size) },
-    { id: 'separate', draw: (size) => weightsMap(result, 1, size) },
-    { id: 'scores-shared', draw: (size) => scoresMap(result, 0, size) },
-    { id: 'scores-separate', draw: (size) => scoresMap(result, 1, size) },
-    { id: 'roles', draw: (size) => rolesMap(result, size) },
+    weightsMap(result, 0),
+    weightsMap(result, 1),
+    scoresMap(result, 0),
+    scoresMap(result, 1),
+    rolesMap(result),
     lossChart(result.arrays),
-    { id: 'task-shared', draw: (size) => taskMap(result.arrays, 0, size) },
-    { id: 'task-separate', draw: (size) => taskMap(result.arrays, 1, size) },
+    taskMap(result.arrays, 0),
+    taskMap(result.arrays, 1),
   ];
 }
 
@@ -116,46 +112,39 @@ function pairsOf(tokens) {
   return { rows: tokens, columns: tokens, titles, isSlanted: true, cell: 30 };
 }
 
-/** @param {Result} result @param {number} variant @param {Size} size */
-function weightsMap(result, variant, size) {
+/** @param {Result} result @param {number} variant */
+function weightsMap(result, variant) {
   const { arrays } = result;
   const tokens = /** @type {string[]} */ (arrays.token.data);
   const values = arrays.weights.data[variant].map(numbersIn);
   const scores = arrays.scores.data[variant].map(numbersIn);
-  return {
+  return mapPicture({
+    id: IDS[variant],
     title: variant === 0 ? 'One projection: X·W asks and is found' : 'Three projections',
     summary: `The attention weights of every token with ${NAMES[variant]}.`,
     help:
       variant === 0
         ? 'Each row shares out its scores, which are below. Choose a row to follow its token.'
         : 'Rows ask by X·W_Q, columns are found by X·W_K. Choose a row to follow its token.',
-    ...mapChart(
-      {
-        values,
-        ...pairsOf(tokens),
-        scale: { bottom: 0, top: 1, colours: sequential(size.palette.theme) },
-        quantity: 'attention weight',
-        format: (value) => share(value, 3),
-        text: (row, column) => share(values[row][column], 2),
-        say: (row, column) =>
-          `“${tokens[row]}” attends to “${tokens[column]}”, score ${decimal(scores[row][column], 2)}`,
-        cursor: {
-          picked: { row: askedIn(result), column: largest(values[askedIn(result)]) },
-          chooseHint: 'Enter follows the token of the row.',
-          choose: (row, column) => ({ picked: `${row}.${column}` }),
-        },
-      },
-      size,
-    ),
-  };
+    ...weightsIn(values, 3),
+    ...pairsOf(tokens),
+    say: (row, column) =>
+      `“${tokens[row]}” attends to “${tokens[column]}”, score ${decimal(scores[row][column], 2)}`,
+    cursor: {
+      picked: { row: askedIn(result), column: largest(values[askedIn(result)]) },
+      chooseHint: 'Enter follows the token of the row.',
+      choose: (row, column) => ({ picked: `${row}.${column}` }),
+    },
+  });
 }
 
-/** @param {Result} result @param {number} variant @param {Size} size */
-function scoresMap({ arrays }, variant, size) {
+/** @param {Result} result @param {number} variant */
+function scoresMap({ arrays }, variant) {
   const tokens = /** @type {string[]} */ (arrays.token.data);
   const values = arrays.scores.data[variant].map(numbersIn);
   const most = Math.max(1e-9, ...arrays.scores.data.flat(2).map(Math.abs));
-  return {
+  return mapPicture({
+    id: `scores-${IDS[variant]}`,
     title:
       variant === 0 ? 'Its scores are their own mirror image' : 'These scores have a direction',
     summary: `The scores of every pair of tokens with ${NAMES[variant]}, before the softmax.`,
@@ -163,22 +152,18 @@ function scoresMap({ arrays }, variant, size) {
       variant === 0
         ? 'Before the softmax, which makes each row sum to 1. The score of a pair is the same both ways.'
         : 'Before the softmax. What one token finds in another, the other need not find in it.',
-    ...mapChart(
-      {
-        values,
-        ...pairsOf(tokens),
-        scale: { bottom: -most, top: most, colours: diverging(size.palette.theme) },
-        quantity: 'score',
-        format: (value) => decimal(value, 3),
-        text: (row, column) => decimal(values[row][column], 2),
-      },
-      size,
-    ),
-  };
+    values,
+    ...pairsOf(tokens),
+    range: [-most, most],
+    colours: diverging,
+    quantity: 'score',
+    format: (value) => decimal(value, 3),
+    text: (row, column) => decimal(values[row][column], 2),
+  });
 }
 
-/** @param {Result} result @param {Size} size */
-function rolesMap(result, size) {
+/** @param {Result} result */
+function rolesMap(result) {
   const { arrays } = result;
   const at = askedIn(result);
   const roles = [
@@ -192,26 +177,22 @@ function rolesMap(result, size) {
     Array.from({ length: width }, (_, column) => role.values[column] ?? NaN),
   );
   const most = Math.max(1e-9, ...values.flat().filter(Number.isFinite).map(Math.abs));
-  return {
+  return mapPicture({
+    id: 'roles',
     title: `What “${arrays.token.data[at]}” asks, offers and hands over`,
     summary: `The projections of “${arrays.token.data[at]}”: one for all roles, and one for each.`,
     help: 'One vector in three roles, or three vectors. Choose a row of a map above for another token.',
-    ...mapChart(
-      {
-        values,
-        rows: roles.map(({ name }) => name),
-        columns: values[0].map((_, column) => String(column + 1)),
-        titles: { rows: '', columns: 'dimension' },
-        scale: { bottom: -most, top: most, colours: diverging(size.palette.theme) },
-        quantity: 'projection',
-        format: (value) => decimal(value, 3),
-        text: (row, column) =>
-          Number.isNaN(values[row][column]) ? '' : decimal(values[row][column], 2),
-        cell: 34,
-      },
-      size,
-    ),
-  };
+    values,
+    rows: roles.map(({ name }) => name),
+    titles: { rows: '', columns: 'dimension' },
+    range: [-most, most],
+    colours: diverging,
+    quantity: 'projection',
+    format: (value) => decimal(value, 3),
+    text: (row, column) =>
+      Number.isNaN(values[row][column]) ? '' : decimal(values[row][column], 2),
+    cell: 34,
+  });
 }
 
 /** @param {Arrays} arrays */
@@ -236,44 +217,25 @@ function lossChart(arrays) {
   });
 }
 
-/** @param {Arrays} arrays @param {number} variant @param {Size} size */
-function taskMap({ task_weights: weights, step }, variant, size) {
-  const values = weights.data[variant].map(numbersIn);
-  const labels = values.map((/** @type {number[]} */ _, /** @type {number} */ at) =>
-    String(at + 1),
-  );
-  return {
+/** @param {Arrays} arrays @param {number} variant */
+function taskMap({ task_weights: weights, step }, variant) {
+  return mapPicture({
+    id: `task-${IDS[variant]}`,
     title: `After ${step.data.length} steps: ${variant === 0 ? 'shared' : 'separate'}`,
     summary: `The weights of the task after training with ${NAMES[variant]}.`,
     help:
       variant === 0
         ? 'No better is possible: each token finds itself, and both neighbours alike.'
         : 'Each token finds the next one; the last finds the first.',
-    ...mapChart(
-      {
-        values,
-        rows: labels,
-        columns: labels,
-        titles: { rows: 'token', columns: 'finds' },
-        scale: { bottom: 0, top: 1, colours: sequential(size.palette.theme) },
-        quantity: 'attention weight',
-        format: (value) => share(value, 3),
-        text: (row, column) => share(values[row][column], 2),
-        cell: 30,
-      },
-      size,
-    ),
-  };
+    ...weightsIn(weights.data[variant].map(numbersIn), 3),
+    titles: { rows: 'token', columns: 'finds' },
+    cell: 30,
+  });
 }
 
 /** @param {Result} result @returns {Table[]} the numbers of the example, which can be typed over */
 function tables({ arrays, values }) {
   const tokens = /** @type {string[]} */ (arrays.token.data);
-  /** @param {string} name @param {string} letter */
-  const numbered = (name, letter) =>
-    arrays[name].data[0].map(
-      (/** @type {number} */ _, /** @type {number} */ at) => `${letter}${at + 1}`,
-    );
   /** @param {string} name @param {string} title @param {string} note @param {string[]} rows @param {string} letter @param {boolean} [isGiven] */
   const table = (name, title, note, rows, letter, isGiven = true) => ({
     name,
@@ -281,13 +243,12 @@ function tables({ arrays, values }) {
     title,
     note,
     rows,
-    columns: numbered(name, letter),
+    columns: numbered(arrays[name].data[0], letter),
     values: rowsOf(arrays, name),
     isGiven,
-    isOverride: false,
     isEdited: Boolean(values[name]),
   });
-  const dims = numbered('inputs', 'x');
+  const dims = numbered(arrays.inputs.data[0], 'x');
   return [
     table('inputs', 'X, the tokens', 'a vector for each', tokens, 'x'),
     table('shared_weights', 'W', 'for all roles', dims, 'w'),

@@ -3,23 +3,21 @@
 import { numbersIn } from '../../rules/experiment.js';
 import { counted } from '../../words/lists.js';
 import { amount, decimal } from '../../words/numbers.js';
-import { curvesPicture, rowCurves, warm } from '../../plot/curves.js';
-import { mapChart } from '../../plot/map.js';
-import { diverging } from '../../plot/colour.js';
+import { curvesPicture, rowCurves } from '../../plot/curves.js';
 
 /**
  * @import { Arrays, ExperimentView, Picture, Result } from '../../rules/experiment.js'
- * @import { Curve } from '../../plot/curves.js'
+ * @import { Look } from '../../plot/curves.js'
  * @import { Size } from '../../plot/map.js'
  */
 
-/** @type {Record<string, string>} */
-const NAMES = {
-  linear: 'linear',
-  tanh: 'tanh RNN',
-  lstm: 'LSTM',
-  gru: 'GRU',
-  attention: 'attention',
+/** @type {Record<string, Look>} */
+const LOOKS = {
+  linear: { name: 'linear', colour: 'muted', dash: 'dot' },
+  tanh: { name: 'tanh RNN', colour: 'ink' },
+  lstm: { name: 'LSTM', colour: 'query' },
+  gru: { name: 'GRU', colour: 'key' },
+  attention: { name: 'attention', colour: 'warm', width: 3.5 },
 };
 
 /** @type {ExperimentView} */
@@ -43,28 +41,14 @@ function finding({ arrays }) {
   );
 }
 
-/**
- * @param {Arrays} arrays
- * @param {string} name
- * @param {Size} size
- * @param {Record<string, string>} [names]
- * @returns {Curve[]}
- */
-function cellCurves(arrays, name, { palette }, names = NAMES) {
-  /** @type {Record<string, Partial<Curve>>} */
-  const looks = {
-    linear: { colour: palette.muted, dash: 'dot' },
-    tanh: { colour: palette.ink },
-    lstm: { colour: palette.query },
-    gru: { colour: palette.key },
-    attention: { colour: warm(palette), width: 3.5 },
-  };
-  return rowCurves(arrays.cell, arrays[name], names, looks);
+/** @param {Arrays} arrays @param {string} name @param {Size} size @param {string[]} [but] left out */
+function cellCurves(arrays, name, size, but = []) {
+  const { cell } = arrays;
+  return rowCurves(cell, arrays[name], LOOKS, size).filter((_, at) => !but.includes(cell.data[at]));
 }
 
 /** @param {Result} result @returns {Picture[]} */
 function pictures({ arrays, values }) {
-  const distances = numbersIn(arrays.distance.data);
   const lengths = numbersIn(arrays.length.data);
   return [
     curvesPicture({
@@ -74,7 +58,7 @@ function pictures({ arrays, values }) {
       summary:
         'The gradient of the last state by each earlier one, by distance, for four recurrent networks, and of the last output by each input for attention.',
       help: `Norm of the gradient of the last state by the state so many tokens back, relative to an identity matrix. The linear network follows the law ρᵗ at distance t, with ρ = ${amount(values.spectral_radius)}. Of attention: of the last output by that token’s input, averaged over several sequences.`,
-      x: distances,
+      x: numbersIn(arrays.distance.data),
       across: { title: 'tokens back from the last' },
       up: { title: 'norm of the gradient', isLog: true, range: rangeOf(arrays) },
       quantity: 'norm of the Jacobian of the last state, 1 for an identity',
@@ -92,11 +76,11 @@ function pictures({ arrays, values }) {
       quantity: 'steps that wait for each other',
       format: (value) => String(value),
       curves: (size) =>
-        cellCurves(arrays, 'waiting_steps', size, { ...NAMES, linear: 'recurrent' })
-          .filter((_, at) => ['linear', 'attention'].includes(arrays.cell.data[at]))
-          .map((curve, at) =>
-            at === 0 ? { ...curve, colour: size.palette.ink, dash: 'solid' } : curve,
-          ),
+        cellCurves(arrays, 'waiting_steps', size, ['tanh', 'lstm', 'gru']).map((curve, at) =>
+          at === 0
+            ? { ...curve, name: 'recurrent', colour: size.palette.ink, dash: 'solid' }
+            : curve,
+        ),
     }),
     curvesPicture({
       id: 'multiplications',
@@ -108,20 +92,8 @@ function pictures({ arrays, values }) {
       up: { title: 'multiplications', isLog: true },
       quantity: 'multiplications for a sequence',
       format: (value) => Math.round(value).toLocaleString('en'),
-      curves: (size) =>
-        cellCurves(arrays, 'multiplications', size).filter(
-          (_, at) => arrays.cell.data[at] !== 'linear',
-        ),
+      curves: (size) => cellCurves(arrays, 'multiplications', size, ['linear']),
     }),
-    ...(arrays.tanh_by_radius // which arrives later
-      ? [
-          {
-            id: 'radius',
-            isWide: true,
-            draw: (/** @type {Size} */ size) => radiusMap(arrays, distances, size),
-          },
-        ]
-      : []),
   ];
 }
 
@@ -135,34 +107,4 @@ function rangeOf({ gradient }) {
   const all = gradient.data.flat().filter((/** @type {number} */ value) => value > 0);
   const [least, most] = [Math.min(...all), Math.max(...all)];
   return [Math.max(1e-12, least / 1.5), Math.max(2, most * 1.5)];
-}
-
-const FLOOR = 6;
-
-/** @param {Arrays} arrays @param {number[]} distances @param {Size} size */
-function radiusMap({ radius, tanh_by_radius: byRadius }, distances, size) {
-  const values = /** @type {(number|null)[][]} */ (byRadius.data).map(numbersIn);
-  const logs = values.map((row) =>
-    row.map((value) => Math.max(-FLOOR, Math.min(FLOOR, Math.log10(Math.max(value, 1e-99))))),
-  );
-  return {
-    title: 'The tanh network at other spectral radii',
-    summary: 'The gradient of the tanh network by distance and by spectral radius.',
-    help: 'Up to 1 the gradient shrinks. Above 1 the matrix would make it grow, but tanh saturates and holds it back: where the two about balance, it keeps its size over many tokens; further up it grows.',
-    ...mapChart(
-      {
-        values,
-        shades: logs,
-        rows: radius.data.map((/** @type {number} */ value) => amount(value)),
-        columns: distances.map(String),
-        titles: { rows: 'ρ', columns: 'tokens back from the last' },
-        scale: { bottom: -FLOOR, top: FLOOR, colours: diverging(size.palette.theme) },
-        quantity: 'gradient',
-        write: (value) => (value === 0 ? '1' : `10${value < 0 ? '⁻' : ''}⁶`),
-        format: (value) => decimal(value, 3),
-        cell: 20,
-      },
-      size,
-    ),
-  };
 }

@@ -2,12 +2,8 @@
 
 import { numbersIn } from '../../rules/experiment.js';
 import { amount, grouped, share } from '../../words/numbers.js';
-import { chart } from '../../plot/chart.js';
-import { warm } from '../../plot/curves.js';
-import { cell } from '../../plot/marks/mark.js';
-import { line } from '../../plot/marks/line.js';
-import { band, linear, log } from '../../plot/scales.js';
-import { matrixFrom } from '../../trace/trace.js';
+import { curvesPicture, plainCurve, strongCurve } from '../../plot/curves.js';
+import { mapPicture } from '../../plot/map.js';
 
 /**
  * @import { Arrays, ExperimentView, Picture, Result } from '../../rules/experiment.js'
@@ -47,92 +43,65 @@ function finding({ arrays }) {
 /** @param {Result} result @returns {Picture[]} */
 function pictures({ arrays }) {
   const widths = numbersIn(arrays.width.data);
-  const x = (widths.length > 1 ? log : linear)('width d', {
-    ticks: widths.filter((_, at) => at % Math.ceil(widths.length / 6) === 0),
-    write: grouped,
-  });
   /** @param {string} name @param {Size} size */
-  const pair = (name, { palette }) => [
-    { name: PLAIN, values: numbersIn(arrays[name].data[0]), stroke: palette.ink, dots: 5 },
-    {
-      name: SCALED,
-      values: numbersIn(arrays[name].data[1]),
-      stroke: warm(palette),
-      width: 3,
-      dots: 5,
-    },
+  const pair = (name, size) => [
+    { ...plainCurve(PLAIN, arrays[name].data[0], size), hasDots: true },
+    { ...strongCurve(SCALED, arrays[name].data[1], size), hasDots: true },
   ];
+  /** @type {[number, number]} */
+  const ends = [widths[0], widths[widths.length - 1] ** 1.04];
+  const common = {
+    x: widths,
+    across: {
+      title: 'width d',
+      isLog: widths.length > 1,
+      range: widths.length > 1 ? ends : undefined,
+      ticks: widths.filter((_, at) => at % Math.ceil(widths.length / 6) === 0),
+      write: grouped,
+    },
+  };
   return [
-    {
+    curvesPicture({
+      ...common,
       id: 'variance',
-      draw: (size) => ({
-        title: 'Without the division, scores grow with the width',
-        summary: 'The variance of the scores by the width, with and without the division by √d.',
-        help: 'Variance of the dot products. Dotted: the theory, d·σ⁴ and σ⁴.',
-        ...chart(
-          {
-            x,
-            y: log('variance of the scores'),
-            marks: [
-              line(
-                [
-                  ...['d·σ⁴', 'σ⁴'].map((name, at) => ({
-                    name,
-                    values: numbersIn(arrays.expected_variance.data[at]),
-                    stroke: size.palette.muted,
-                    dash: /** @type {const} */ ('dot'),
-                    isQuiet: true,
-                  })),
-                  ...pair('variance', size),
-                ],
-                { x: widths, format: (value) => amount(value, 4) },
-              ),
-            ],
-            table: { quantity: 'variance of the scores' },
-          },
-          size,
-        ),
-      }),
-    },
-    {
+      title: 'Without the division, scores grow with the width',
+      summary: 'The variance of the scores by the width, with and without the division by √d.',
+      help: 'Variance of the dot products. Dotted: the theory, d·σ⁴ and σ⁴.',
+      up: { title: 'variance of the scores', isLog: true },
+      quantity: 'variance of the scores',
+      format: (value) => amount(value, 4),
+      curves: (size) => [
+        ...['d·σ⁴', 'σ⁴'].map((name, at) => ({
+          ...plainCurve(name, arrays.expected_variance.data[at], size),
+          colour: size.palette.muted,
+          dash: /** @type {const} */ ('dot'),
+          isQuiet: true,
+        })),
+        ...pair('variance', size),
+      ],
+    }),
+    curvesPicture({
+      ...common,
       id: 'greatest',
-      draw: (size) => ({
-        title: 'Then one key takes all the weight',
-        summary: 'The greatest attention weight by the width, with and without the division.',
-        help: `Mean of the greatest weight of each query. Even weights over ${arrays.example.shape[1]} keys would be ${share(1 / arrays.example.shape[1], 3)}.`,
-        ...chart(
-          {
-            x,
-            y: linear('greatest weight', { domain: [0, 1] }),
-            marks: [line(pair('greatest_weight', size), { x: widths })],
-            table: { quantity: 'mean of the greatest weight of a query' },
-          },
-          size,
-        ),
-      }),
-    },
-    ...[0, 1].map((at) => ({
-      id: at === 0 ? 'example' : 'example-scaled',
-      draw: (/** @type {Size} */ size) => exampleMap(arrays, at, widths, size),
-    })),
-    {
+      title: 'Then one key takes all the weight',
+      summary: 'The greatest attention weight by the width, with and without the division.',
+      help: `Mean of the greatest weight of each query. Even weights over ${arrays.example.shape[1]} keys would be ${share(1 / arrays.example.shape[1], 3)}.`,
+      up: { title: 'greatest weight', range: [0, 1] },
+      quantity: 'mean of the greatest weight of a query',
+      curves: (size) => pair('greatest_weight', size),
+    }),
+    ...[0, 1].map((at) => exampleMap(arrays, at, widths)),
+    curvesPicture({
+      ...common,
       id: 'gradient',
-      draw: (size) => ({
-        title: 'And the gradient vanishes',
-        summary: 'The gradient of the softmax by the width, with and without the division.',
-        help: 'Mean Frobenius norm of ∂weights/∂scores: how much the weights move when the scores do. If it is near 0, training cannot move the weight elsewhere.',
-        ...chart(
-          {
-            x,
-            y: log('‖∂weights/∂scores‖'),
-            marks: [line(pair('gradient', size), { x: widths })],
-            table: { quantity: 'norm of the gradient of the softmax' },
-          },
-          size,
-        ),
-      }),
-    },
-    { id: 'scores', draw: (size) => chosenMap(arrays, size) },
+      title: 'And the gradient vanishes',
+      summary: 'The gradient of the softmax by the width, with and without the division.',
+      help: 'Mean Frobenius norm of ∂weights/∂scores: how much the weights move when the scores do. If it is near 0, training cannot move the weight elsewhere.',
+      up: { title: '‖∂weights/∂scores‖', isLog: true },
+      quantity: 'norm of the gradient of the softmax',
+      curves: (size) => pair('gradient', size),
+    }),
+    chosenMap(arrays),
   ];
 }
 
@@ -140,67 +109,42 @@ function pictures({ arrays }) {
  * @param {Arrays} arrays
  * @param {number} at 0: undivided, 1: divided
  * @param {number[]} widths
- * @param {Size} size
  */
-function exampleMap({ example }, at, widths, size) {
-  const values = /** @type {(number|null)[][]} */ (example.data[at]).map(numbersIn);
-  return {
+function exampleMap({ example }, at, widths) {
+  const values = example.data[at].map(numbersIn);
+  return mapPicture({
+    id: at === 0 ? 'example' : 'example-scaled',
     title: at === 0 ? 'One query, not divided' : 'The same query, divided by √d',
     summary: `The weights of one query over its keys, by the width, ${at === 0 ? PLAIN : SCALED}.`,
     help:
       at === 0
         ? 'Each column is the attention of one query at one width: narrow vectors spread it, wide ones settle on a single key.'
         : 'The same vectors: the columns stay as spread at every width.',
-    ...chart(
-      {
-        x: band(widths.map(grouped), { title: 'width d' }),
-        y: band(
-          values.map((_, key) => String(key + 1)),
-          { title: 'key' },
-        ),
-        marks: [
-          cell(matrixFrom(values), {
-            ramp: { title: 'attention weight', domain: [0, 1] },
-            format: (value) => share(value),
-          }),
-        ],
-        size: { row: Math.max(7, Math.min(24, 220 / values.length)) },
-        table: { quantity: 'attention weight' },
-      },
-      size,
-    ),
-  };
+    values,
+    columns: widths.map(grouped),
+    titles: { rows: 'key', columns: 'width d' },
+    quantity: 'attention weight',
+    format: (value) => share(value),
+    cell: Math.max(7, Math.min(24, 220 / values.length)),
+  });
 }
 
-/** @param {Arrays} arrays @param {Size} size */
-function chosenMap({ divisor, scores, weights, weights_gradient: gradient }, size) {
-  const values = /** @type {(number|null)[][]} */ (weights.data).map(numbersIn);
+/** @param {Arrays} arrays */
+function chosenMap({ divisor, scores, weights, weights_gradient: gradient }) {
+  const values = weights.data.map(numbersIn);
   const gradients = numbersIn(gradient.data);
-  return {
+  return mapPicture({
+    id: 'scores',
     title: 'The softmax of your own scores',
     summary: 'The softmax of chosen scores, each row divided by another number first.',
     help: `Scores and divisors are yours to change. Gradient by divisor: ${gradients.map((value, at) => `÷${amount(divisor.data[at])}: ${amount(value, 2)}`).join('; ')}.`,
-    ...chart(
-      {
-        x: band(
-          scores.data.map((/** @type {number} */ value) => amount(value)),
-          { title: 'score' },
-        ),
-        y: band(
-          divisor.data.map((/** @type {number} */ value) => `÷ ${amount(value)}`),
-          { title: 'divisor' },
-        ),
-        marks: [
-          cell(matrixFrom(values), {
-            ramp: { title: 'softmax of the divided scores', domain: [0, 1] },
-            format: (value) => share(value, 4),
-            text: ({ value }) => share(value, 3),
-          }),
-        ],
-        size: { row: 40 },
-        table: { quantity: 'softmax of the divided scores' },
-      },
-      size,
-    ),
-  };
+    values,
+    columns: numbersIn(scores.data).map((value) => amount(value)),
+    rows: numbersIn(divisor.data).map((value) => `÷ ${amount(value)}`),
+    titles: { rows: 'divisor', columns: 'score' },
+    quantity: 'softmax of the divided scores',
+    format: (value) => share(value, 4),
+    text: (row, column) => share(values[row][column], 3),
+    cell: 40,
+  });
 }

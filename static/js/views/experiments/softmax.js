@@ -2,8 +2,8 @@
 
 import { numbersIn } from '../../rules/experiment.js';
 import { amount, decimal, share } from '../../words/numbers.js';
-import { curvesChart, curvesPicture, strongCurve, warm } from '../../plot/curves.js';
-import { mapChart } from '../../plot/map.js';
+import { curvesPicture, warm } from '../../plot/curves.js';
+import { mapPicture } from '../../plot/map.js';
 import { diverging } from '../../plot/colour.js';
 
 /**
@@ -51,7 +51,7 @@ function finding({ arrays, values }) {
 /** @param {Result} result @returns {Picture[]} */
 function pictures({ arrays, values }) {
   return [
-    { id: 'shares', isWide: true, draw: (size) => sharesMap(arrays, values, size) },
+    sharesMap(arrays, values),
     curvesPicture({
       id: 'temperature',
       title: 'The temperature sets how sharp it is',
@@ -74,42 +74,36 @@ function pictures({ arrays, values }) {
       up: { title: 'bits' },
       quantity: 'entropy in bits',
       format: (value) => decimal(value, 2),
-      curves: (size) => [strongCurve('entropy', arrays.entropy.data, size)],
+      curves: { entropy: arrays.entropy.data },
     }),
-    {
+    byShift(arrays, {
       id: 'shift',
-      draw: (size) => ({
-        title: 'Plain shares change when all scores shift',
-        summary: 'Plain shares of every score by a number that is added to all scores.',
-        help: 'Where the scores sum to 0 they leave every limit, and the lines break off; only −1 to 2 is drawn.',
-        ...byShift(arrays, 'normalised_by_shift', [-1, 2], size),
-      }),
-    },
-    {
+      of: 'normalised_by_shift',
+      title: 'Plain shares change when all scores shift',
+      summary: 'Plain shares of every score by a number that is added to all scores.',
+      help: 'Where the scores sum to 0 they leave every limit, and the lines break off; only −1 to 2 is drawn.',
+    }),
+    byShift(arrays, {
       id: 'shift-softmax',
-      draw: (size) => ({
-        title: 'The softmax does not',
-        summary: 'The softmax of every score by a number that is added to all scores.',
-        help: 'Only the differences of scores count: e^(a+c) / e^(b+c) = e^(a−b).',
-        ...byShift(arrays, 'softmax_by_shift', [-1, 2], size),
-      }),
-    },
+      of: 'softmax_by_shift',
+      title: 'The softmax does not',
+      summary: 'The softmax of every score by a number that is added to all scores.',
+      help: 'Only the differences of scores count: e^(a+c) / e^(b+c) = e^(a−b).',
+    }),
   ];
 }
 
-/** @param {Arrays} arrays @param {string} name @param {[number, number]} range @param {Size} size */
-function byShift(arrays, name, range, size) {
-  return curvesChart(
-    {
-      x: numbersIn(arrays.shift.data),
-      across: { title: 'added to every score' },
-      up: { title: 'share', range, ticks: [-1, 0, 1, 2] },
-      quantity: 'share',
-      format: shareOf,
-      curves: curvesOf(arrays, name, size),
-    },
-    size,
-  );
+/** @param {Arrays} arrays @param {{id: string, of: string, title: string, summary: string, help: string}} told */
+function byShift(arrays, { of, ...told }) {
+  return curvesPicture({
+    ...told,
+    x: numbersIn(arrays.shift.data),
+    across: { title: 'added to every score' },
+    up: { title: 'share', range: [-1, 2], ticks: [-1, 0, 1, 2] },
+    quantity: 'share',
+    format: shareOf,
+    curves: (size) => curvesOf(arrays, of, size),
+  });
 }
 
 /** @param {Palette} palette @returns {string[]} the colours of the smaller scores, in turn */
@@ -129,8 +123,8 @@ function curvesOf(arrays, name, { palette }) {
   }));
 }
 
-/** @param {Arrays} arrays @param {Result['values']} given @param {Size} size */
-function sharesMap(arrays, { temperature = 1 }, size) {
+/** @param {Arrays} arrays @param {Result['values']} given */
+function sharesMap(arrays, { temperature = 1 }) {
   const rows = [
     { name: 'plain', values: numbersIn(arrays.normalised.data) },
     { name: 'softmax', values: numbersIn(arrays.untempered.data) },
@@ -138,25 +132,23 @@ function sharesMap(arrays, { temperature = 1 }, size) {
       ? []
       : [{ name: `T = ${amount(temperature)}`, values: numbersIn(arrays.weights.data) }]),
   ];
-  return {
+  return mapPicture({
+    id: 'shares',
+    isWide: true,
     title: 'The same scores, shared out twice',
     summary: 'Plain shares, the softmax, and the softmax at the chosen temperature.',
     help: `Plain: each score divided by the sum. Softmax: each e^score divided by their sum; colours end at ±1${temperature === 1 ? '' : '; in the last row the scores are divided by the temperature T first'}.`,
-    ...mapChart(
-      {
-        values: rows.map(({ values }) => values),
-        shades: rows.map(({ values }) => values.map((value) => Math.max(-1, Math.min(1, value)))),
-        rows: rows.map(({ name }) => name),
-        columns: arrays.score.data.map((/** @type {number} */ value) => amount(value)),
-        titles: { rows: '', columns: 'score' },
-        scale: { bottom: -1, top: 1, colours: diverging(size.palette.theme) },
-        quantity: 'share',
-        write: (value) => amount(value),
-        format: shareOf,
-        text: (row, column) => shareOf(rows[row].values[column]),
-        cell: 40,
-      },
-      size,
-    ),
-  };
+    values: rows.map(({ values }) => values),
+    shades: rows.map(({ values }) => values.map((value) => Math.max(-1, Math.min(1, value)))),
+    rows: rows.map(({ name }) => name),
+    columns: arrays.score.data.map((/** @type {number} */ value) => amount(value)),
+    titles: { rows: '', columns: 'score' },
+    range: [-1, 1],
+    colours: diverging,
+    quantity: 'share',
+    write: (value) => amount(value),
+    format: shareOf,
+    text: (row, column) => shareOf(rows[row].values[column]),
+    cell: 40,
+  });
 }

@@ -3,8 +3,7 @@
 import { numbersIn } from '../../rules/experiment.js';
 import { share, signed } from '../../words/numbers.js';
 import { curvesPicture, plainCurve, strongCurve } from '../../plot/curves.js';
-import { sequential } from '../../plot/colour.js';
-import { stripChart } from '../../plot/strip.js';
+import { stripPicture } from '../../plot/strip.js';
 
 /**
  * @import { Arrays, ExperimentView, Picture, Result } from '../../rules/experiment.js'
@@ -41,28 +40,19 @@ function pictures({ arrays, values }) {
     strengths.map((_, at) => most(...random.map((/** @type {number[]} */ row) => row[at])));
   const { word = 'cried', rival = 'laughed' } = values;
   return [
-    {
+    stripPicture({
       id: 'continuations',
-      isWide: true,
-      draw: (size) => ({
-        title: 'The text goes on in three ways',
-        summary: 'The continuation as it is, along the direction, and along a random one.',
-        help: 'Always the likeliest token; dark ones were sure. The random direction is as long as the other, and added with the same strength.',
-        ...stripChart(
-          {
-            rows: arrays.way.data.map((/** @type {string} */ name, /** @type {number} */ way) => ({
-              name,
-              tokens: arrays.written.data[way],
-              values: numbersIn(arrays.chance.data[way]),
-            })),
-            scale: { bottom: 0, top: 1, colours: sequential(size.palette.theme) },
-            quantity: 'probability',
-            format: (value) => share(value),
-          },
-          size,
-        ),
-      }),
-    },
+      title: 'The text goes on in three ways',
+      summary: 'The continuation as it is, along the direction, and along a random one.',
+      help: 'Always the likeliest token; dark ones were sure. The random direction is as long as the other, and added with the same strength.',
+      rows: arrays.way.data.map((/** @type {string} */ name, /** @type {number} */ way) => ({
+        name,
+        tokens: arrays.written.data[way],
+        values: numbersIn(arrays.chance.data[way]),
+      })),
+      quantity: 'probability',
+      format: (value) => share(value),
+    }),
     {
       id: 'lead',
       isWide: true,

@@ -3,9 +3,8 @@
 import { numbersIn } from '../../rules/experiment.js';
 import { decimal, grouped, share } from '../../words/numbers.js';
 import { visible } from '../../words/text.js';
-import { curvesPicture, plainCurve, strongCurve } from '../../plot/curves.js';
-import { sequential } from '../../plot/colour.js';
-import { stripChart } from '../../plot/strip.js';
+import { curvesPicture } from '../../plot/curves.js';
+import { stripPicture } from '../../plot/strip.js';
 
 /**
  * @import { ExperimentView, Picture, Result } from '../../rules/experiment.js'
@@ -38,38 +37,20 @@ function finding({ arrays }) {
 function pictures({ arrays }) {
   const nats = arrays.nats.data.map(numbersIn);
   const { guess, guess_share: chance, reader, token } = arrays;
-  const isTwice = reader.data[0] !== reader.data[1];
+  const names = /** @type {string[]} */ ([...new Set(reader.data)]);
   return [
-    {
+    stripPicture({
       id: 'strip',
-      isWide: true,
-      draw: (size) => ({
-        title: 'What each token costs',
-        summary: '−ln P of every token, in nats.',
-        help: 'Dark tokens surprise the model. −ln P is 0 for a token that was certain; a cell also names the likeliest in its place.',
-        ...stripChart(
-          {
-            rows: reader.data
-              .slice(0, isTwice ? 2 : 1)
-              .map((/** @type {string} */ name, /** @type {number} */ at) => ({
-                name,
-                tokens: token.data,
-                values: nats[at],
-              })),
-            scale: {
-              bottom: 0,
-              top: Math.max(...nats.flat()),
-              colours: sequential(size.palette.theme),
-            },
-            quantity: 'nats',
-            format: (value) => `${decimal(value, 2)} nats`,
-            say: (row, at) =>
-              `, where “${visible(guess.data[row][at])}” is likeliest (${share(chance.data[row][at])})`,
-          },
-          size,
-        ),
-      }),
-    },
+      title: 'What each token costs',
+      summary: '−ln P of every token, in nats.',
+      help: 'Dark tokens surprise the model. −ln P is 0 for a token that was certain; a cell also names the likeliest in its place.',
+      rows: names.map((name, at) => ({ name, tokens: token.data, values: nats[at] })),
+      range: [0, Math.max(...nats.flat())],
+      quantity: 'nats',
+      format: (value) => `${decimal(value, 2)} nats`,
+      say: (row, at) =>
+        `, where “${visible(guess.data[row][at])}” is likeliest (${share(chance.data[row][at])})`,
+    }),
     curvesPicture({
       id: 'perplexity',
       title: 'The perplexity so far',
@@ -80,11 +61,9 @@ function pictures({ arrays }) {
       up: { title: 'perplexity', isLog: true },
       quantity: 'perplexity',
       format: (value) => decimal(value, 1),
-      curves: (size) => {
-        const [first, second] = arrays.perplexity_so_far.data;
-        const strong = strongCurve(reader.data[0], first, size);
-        return isTwice ? [plainCurve(reader.data[1], second, size), strong] : [strong];
-      },
+      curves: Object.fromEntries(
+        names.map((name, at) => [name, arrays.perplexity_so_far.data[at]]).reverse(),
+      ),
     }),
   ];
 }

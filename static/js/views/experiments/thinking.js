@@ -4,10 +4,11 @@ import { numbersIn } from '../../rules/experiment.js';
 import { counted } from '../../words/lists.js';
 import { amount, percent } from '../../words/numbers.js';
 import { chart } from '../../plot/chart.js';
-import { curvesPicture, plainCurve, strongCurve, warm } from '../../plot/curves.js';
-import { bar } from '../../plot/marks/bar.js';
+import { barPicture } from '../../plot/bar_picture.js';
+import { curvesPicture, warm } from '../../plot/curves.js';
+import { numbered } from '../../plot/map.js';
 import { line } from '../../plot/marks/line.js';
-import { band, linear, log } from '../../plot/scales.js';
+import { linear, log } from '../../plot/scales.js';
 
 /**
  * @import { Arrays, ExperimentView, Picture, Result } from '../../rules/experiment.js'
@@ -81,7 +82,7 @@ function pictures({ arrays }) {
   return [
     { id: 'tokens', isWide: true, draw: (size) => tokensChart(arrays, size) },
     anyChart(arrays),
-    { id: 'chains', draw: (size) => chainsChart(arrays, size) },
+    chainsChart(arrays),
   ];
 }
 
@@ -162,50 +163,29 @@ function anyChart(arrays) {
     up: { title: 'right answers', range: [0, 1], write: (value) => percent(value, 0) },
     quantity: 'share of right answers',
     format: (value) => percent(value, 1),
-    curves: (size) => [
-      plainCurve('any', arrays.any_right.data, size),
-      strongCurve('vote', arrays.majority_right.data, size),
-    ],
+    curves: { any: arrays.any_right.data, vote: arrays.majority_right.data },
   });
 }
 
-/** @param {Arrays} arrays @param {Size} size */
-function chainsChart(arrays, size) {
+/** @param {Arrays} arrays */
+function chainsChart(arrays) {
   const at = shownBound(arrays);
   const used = numbersIn(arrays.adaptive_chains.data[at]);
-  const most = arrays.n_chains.data.length;
-  const data = Array.from({ length: most }, (_, index) => ({
-    chains: index + 1,
-    problems: used.filter((count) => count === index + 1).length,
-  }));
-  return {
+  const labels = numbered(arrays.n_chains.data);
+  return barPicture({
+    id: 'chains',
     title: 'Chains that problems get',
     summary: `How many problems get how many chains at a bound of ${SHOWN_BOUND}.`,
     help: `Voting stops once chains with one answer have a probability above ${arrays.bound.data[at]} together.`,
-    ...chart(
-      {
-        x: band(
-          data.map(({ chains }) => String(chains)),
-          { title: 'chains' },
-        ),
-        y: linear('problems'),
-        marks: [
-          bar(data, {
-            length: ({ problems }) => problems,
-            isUpright: true,
-            fill: warm(size.palette),
-            name: ({ chains }) => counted(chains, 'chain'),
-            format: (value) => counted(value, 'problem'),
-          }),
-        ],
-        size: { height: 200 },
-        table: {
-          rows: { title: '', labels: ['problems'] },
-          columns: { title: 'chains', labels: data.map(({ chains }) => String(chains)) },
-          quantity: 'problems',
-        },
-      },
-      size,
-    ),
-  };
+    labels,
+    values: labels.map((_, index) => used.filter((count) => count === index + 1).length),
+    of: 'chains',
+    axis: { title: 'problems' },
+    isUpright: true,
+    fill: (_, palette) => warm(palette),
+    name: (index) => counted(index + 1, 'chain'),
+    format: (value) => counted(value, 'problem'),
+    row: 200,
+    quantity: 'problems',
+  });
 }

@@ -4,12 +4,10 @@ import { numbersIn } from '../../rules/experiment.js';
 import { counted } from '../../words/lists.js';
 import { decimal, grouped } from '../../words/numbers.js';
 import { visible } from '../../words/text.js';
-import { chart } from '../../plot/chart.js';
-import { curvesChart, plainCurve, strongCurve, warm } from '../../plot/curves.js';
+import { barPicture } from '../../plot/bar_picture.js';
+import { curvesPicture, warm } from '../../plot/curves.js';
 import { mapChart } from '../../plot/map.js';
 import { diverging } from '../../plot/colour.js';
-import { bar } from '../../plot/marks/bar.js';
-import { band, linear } from '../../plot/scales.js';
 
 /**
  * @import { Arrays, ExperimentView, Picture, Result } from '../../rules/experiment.js'
@@ -66,10 +64,8 @@ function pictures({ arrays, at }) {
           },
         ]
       : []),
-    { id: 'length', draw: (size) => lengthChart(arrays, at, size) },
-    ...(arrays.merge.data.length > 0
-      ? [{ id: 'counts', draw: (/** @type {Size} */ size) => countBars(arrays, at, size) }]
-      : []),
+    lengthChart(arrays, at),
+    ...(arrays.merge.data.length > 0 ? [countBars(arrays, at)] : []),
   ];
 }
 
@@ -143,68 +139,45 @@ function textMap(characters, joined, step, title, size) {
   };
 }
 
-/** @param {Arrays} arrays @param {number} at @param {Size} size */
-function lengthChart(arrays, at, size) {
-  return {
+/** @param {Arrays} arrays @param {number} at */
+function lengthChart(arrays, at) {
+  return curvesPicture({
+    id: 'length',
     title: 'Fewer tokens, a larger vocabulary',
     summary: 'The tokens of the text and the size of the vocabulary by merge.',
     help: 'Every merge makes the text shorter by as many tokens as the pair occurs.',
-    ...curvesChart(
-      {
-        x: numbersIn(arrays.step.data),
-        across: { title: 'merges' },
-        up: { title: 'tokens' },
-        quantity: 'tokens',
-        format: (value) => grouped(value),
-        marker: at,
-        curves: [
-          plainCurve('vocabulary', arrays.vocab_size.data, size),
-          strongCurve('text', arrays.n_tokens.data, size),
-        ],
-      },
-      size,
-    ),
-  };
+    x: numbersIn(arrays.step.data),
+    across: { title: 'merges' },
+    up: { title: 'tokens' },
+    quantity: 'tokens',
+    format: (value) => grouped(value),
+    marker: at,
+    curves: { vocabulary: arrays.vocab_size.data, text: arrays.n_tokens.data },
+  });
 }
 
 /** Bars that are drawn at once, up to the merge that is shown. */
 const MOST_BARS = 12;
 
-/** @param {Arrays} arrays @param {number} at @param {Size} size */
-function countBars(arrays, at, size) {
-  const first = Math.max(0, Math.min(at, arrays.merge.data.length) - MOST_BARS);
-  const data = numbersIn(arrays.count.data)
-    .map((value, index) => ({ value, index }))
-    .slice(first, first + MOST_BARS);
-  const labels = data.map(({ index }) =>
-    visible(arrays.left.data[index] + arrays.right.data[index]),
-  );
-  return {
+/** @param {Arrays} arrays @param {number} at */
+function countBars({ count, left, right }, at) {
+  const first = Math.max(0, Math.min(at, count.data.length) - MOST_BARS);
+  const values = numbersIn(count.data).slice(first, first + MOST_BARS);
+  return barPicture({
+    id: 'counts',
     title: 'The pairs, in the order of their merges',
     summary: 'How often each pair occurred when it was merged.',
     help: 'How often the pair occurred. Warm: the merges made so far.',
-    ...chart(
-      {
-        y: band(labels, { title: '' }),
-        x: linear('times', { domain: [0, Math.max(...data.map(({ value }) => value)) * 1.15] }),
-        marks: [
-          bar(data, {
-            length: ({ value }) => value,
-            fill: ({ index }) => (index < at ? warm(size.palette) : size.palette.muted),
-            text: ({ value }) => String(value),
-            name: ({ index }) =>
-              `merge ${index + 1}, “${visible(arrays.left.data[index])}” and “${visible(arrays.right.data[index])}”`,
-            format: (value) => counted(value, 'time'),
-          }),
-        ],
-        size: { row: 20 },
-        table: {
-          rows: { title: 'pair', labels },
-          columns: { title: 'times', labels: ['times'] },
-          quantity: 'how often the pair occurred',
-        },
-      },
-      size,
-    ),
-  };
+    labels: values.map((_, index) => visible(left.data[first + index] + right.data[first + index])),
+    values,
+    of: '',
+    axis: { title: 'times', domain: [0, Math.max(...values) * 1.15] },
+    fill: (index, palette) => (first + index < at ? warm(palette) : palette.muted),
+    write: String,
+    name: (index) =>
+      `merge ${first + index + 1}, “${visible(left.data[first + index])}” and “${visible(right.data[first + index])}”`,
+    format: (value) => counted(value, 'time'),
+    row: 20,
+    quantity: 'how often the pair occurred',
+  });
 }

@@ -3,12 +3,11 @@
 import { numbersIn } from '../../rules/experiment.js';
 import { counted } from '../../words/lists.js';
 import { decimal, percent } from '../../words/numbers.js';
-import { ACCURACY, curvesPicture, plainCurve, strongCurve } from '../../plot/curves.js';
+import { ACCURACY, curvesPicture } from '../../plot/curves.js';
 
 /**
  * @import { Arrays, ExperimentView, Picture, Result } from '../../rules/experiment.js'
- * @import { Axis, Curve } from '../../plot/curves.js'
- * @import { Size } from '../../plot/map.js'
+ * @import { Axis } from '../../plot/curves.js'
  */
 
 /** @type {ExperimentView} */
@@ -66,13 +65,8 @@ function pictures(result) {
   ];
 }
 
-/** @param {Arrays} arrays @param {string} name @param {Size} size @returns {Curve[]} */
-function curvesOf(arrays, name, size) {
-  return [
-    plainCurve('without', arrays[name].data[1], size),
-    strongCurve('with warm-up', arrays[name].data[0], size),
-  ];
-}
+/** @param {Arrays[string]} array */
+const pair = ({ data: [withIt, without] }) => ({ without, 'with warm-up': withIt });
 
 /** @param {Result} result @returns {Picture} */
 function accuracyOf({ arrays, at, total }) {
@@ -87,7 +81,7 @@ function accuracyOf({ arrays, at, total }) {
     quantity: 'accuracy',
     format: (value) => percent(value),
     marker: at,
-    curves: (size) => curvesOf(arrays, 'accuracy', size),
+    curves: pair(arrays.accuracy),
   });
 }
 
@@ -110,6 +104,6 @@ function stepped({ arrays, at, total }, name, { title, help, up }) {
     quantity: title.toLowerCase(),
     unit: 'step',
     ...(marked >= 0 && { marker: marked }),
-    curves: (size) => curvesOf(arrays, name, size),
+    curves: pair(arrays[name]),
   });
 }

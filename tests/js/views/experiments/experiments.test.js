@@ -135,5 +135,4 @@ test('the first frame of a run is shown before the rest arrives', () => {
   const shown = without('schedule', 'path', 'loss');
   ok(VIEWS.schedule.finding(shown).includes('on their way'));
   deepEqual(Object.keys(drawn('schedule', shown)), ['factor']);
-  ok(!('radius' in drawn('recurrence', without('recurrence', 'tanh_by_radius'))));
 });

@@ -49,8 +49,6 @@ export const ARRAYS = {
     cell: array('cell', [5], ['linear', 'tanh', 'lstm', 'gru', 'attention']),
     distance: array('distance', [3], index),
     gradient: array('cell distance', [5, 3], (at) => [1, 0.1, 1e-9][at % 3]),
-    radius: array('radius', [2], [0.5, 1.5]),
-    tanh_by_radius: array('radius distance', [2, 3], falling),
     length: array('length', [3], [1, 2, 3]),
     waiting_steps: array('cell length', [5, 3], (at) => (at < 12 ? (at % 3) + 1 : 1)),
     multiplications: array('cell length', [5, 3], (at) => 10 * (at + 1)),
