@@ -38,6 +38,7 @@ from headlight.middleware.security import (
 )
 from headlight.problems import ANY_ERROR, MEDIA_TYPE, described, install_problems
 from headlight.routes import ROUTERS, page
+from headlight.schemas import EVENT_STREAM, JSON
 from headlight.services import Services
 from headlight.serving.logs import RequestLog
 from headlight.serving.metrics import Metrics
@@ -67,6 +68,9 @@ _SCHEMES = {
     "bearer": {"type": "http", "scheme": "bearer"},
     "header": {"type": "apiKey", "in": "header", "name": KEY_HEADER},
 }
+
+_SHOWN = {"4XX": "422", "5XX": "503"}
+"""The problem that is the example of all of its class."""
 
 Part = dict[str, Any]
 
@@ -209,7 +213,7 @@ def memory_trimmer() -> Callable[[], object] | None:
 
 
 def describe_api(app: FastAPI, *, needs_key: bool) -> None:
-    """Complete the OpenAPI document; with its keys, /docs asks its reader for one."""
+    """Complete the OpenAPI document; without keys in the settings, sending one is optional."""
     describe = app.openapi
     app.openapi = cache(lambda: _complete(describe(), needs_key))  # type: ignore[method-assign]
 
@@ -220,12 +224,27 @@ def _complete(document: Part, needs_key: bool) -> Part:
         _summarise(operation)
         if addresses.needs_key(path):
             operation["responses"] |= _unshared(described(401, 429))
+        else:
+            operation["security"] = []
         operation["responses"] = dict(sorted(operation["responses"].items()))
+        for answer in operation["responses"].values():
+            _order(answer.get("content", {}))
         _exemplify(operation)
-    if needs_key:
-        document["components"]["securitySchemes"] = _SCHEMES
-        document["security"] = [{scheme: []} for scheme in _SCHEMES]
+    document["components"]["securitySchemes"] = _SCHEMES
+    document["security"] = [{scheme: []} for scheme in _SCHEMES] + [{}] * (not needs_key)
     return document
+
+
+def _order(content: Part) -> None:
+    """Put JSON first, which generated clients take, and say that a stream is text, not an object.
+
+    OpenAPI 3.1 has no word for the schema of one event; 3.2 calls it `itemSchema`.
+    """
+    if JSON in content:
+        for media_type in [each for each in content if each != JSON]:
+            content[media_type] = content.pop(media_type)
+    if events := content.get(EVENT_STREAM):
+        events |= {"x-itemSchema": events["schema"], "schema": {"type": "string"}}
 
 
 def operations_of(document: Part) -> Iterator[tuple[str, Part]]:
@@ -266,7 +285,7 @@ def _exemplify(operation: Part) -> None:
     for status, answer in operation["responses"].items():
         for media_type, content in answer.get("content", {}).items():
             if media_type == MEDIA_TYPE:
-                problem = examples()["problems"].get("422" if status == "default" else status)
+                problem = examples()["problems"].get(_SHOWN.get(status, status))
                 content["example"] = problem
             elif answered := {n: _of(e, media_type) for n, e in shown.items() if media_type in e}:
                 content["examples"] = answered
@@ -276,4 +295,7 @@ def _of(example: Part, what: str) -> Part:
     summary = example["summary"]
     if what != "request":
         summary = example.get("shortened", summary)
-    return {"summary": summary, "value": example[what]}
+    value = example[what]
+    if what == EVENT_STREAM:
+        value = f"event: {value['event']}\ndata: {value['data']}\n\n"
+    return {"summary": summary, "value": value}

@@ -84,9 +84,10 @@ _OUT_OF_RANGE = ("greater_than", "greater_than_equal", "less_than", "less_than_e
 _NO_NUMBER = ("int_type", "int_from_float", "int_parsing", "float_type", "float_parsing")
 _CONTENT = {MEDIA_TYPE: {"schema": {"$ref": f"#/components/schemas/{ProblemAnswer.__name__}"}}}
 ANY_ERROR: dict[int | str, dict[str, Any]] = {
-    "default": {"description": "Any error.", "content": _CONTENT}
+    "4XX": {"description": "Any other error of the request.", "content": _CONTENT},
+    "5XX": {"description": "Any other error of the server.", "content": _CONTENT},
 }
-"""The documentation of errors that every route may return."""
+"""The documentation of errors that every route may return; `default` would be successes too."""
 
 
 class Problem(HTTPException):

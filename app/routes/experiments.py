@@ -72,7 +72,7 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
         "description": "The result as JSON, or Server-Sent Events: one `start`, a `frame` for each "
         "part of the result, and one `end` or `error`, each with one line of JSON as `data`. A "
         "long run that has to wait for others sends `waiting` first, whenever it moves up. "
-        "Without a preference in the Accept header, an experiment with `is_streamed` sends events.",
+        "Without a preference in the Accept header it is JSON, at the end of the run.",
         "content": {JSON: {"schema": _RESULT}, **EVENTS},
     },
     **described(400, 404, 406, 413, 415, 422, 503, 504),
@@ -97,8 +97,7 @@ async def run_experiment(
     Parameters that are omitted have their defaults; `{}` is a request.
     """
     definition = _require(experiment)
-    offered = (EVENT_STREAM, JSON) if definition.is_streamed else (JSON, EVENT_STREAM)
-    form = negotiate(request.headers.get("accept", ""), offered)
+    form = negotiate(request.headers.get("accept", ""), (JSON, EVENT_STREAM))
     run = stack.enter_context(
         services.experiments.run(definition, _validated(definition, parameters))
     )

@@ -120,7 +120,7 @@ def test_masked_scores_are_null_and_booleans_and_texts_stay_what_they_are(client
 
 
 def test_frames_joined_are_the_result(client):
-    events = events_of(client.post(f"{PATH}/learn_task", json=TINY))
+    events = events_of(client.post(f"{PATH}/learn_task", json=TINY, headers=EVENTS))
     assert [name for name, _ in events] == ["start", *["frame"] * 4, "end"]
     adapter = TypeAdapter(ExperimentEvent)
     for name, data in events:
@@ -137,8 +137,8 @@ def test_frames_joined_are_the_result(client):
 @pytest.mark.parametrize(
     ("name", "headers", "media_type"),
     [
-        ("learn_task", {}, "text/event-stream"),
-        ("learn_task", JSON, "application/json"),
+        ("learn_task", {}, "application/json"),
+        ("learn_task", EVENTS, "text/event-stream"),
         ("by_hand", {}, "application/json"),
         ("by_hand", EVENTS, "text/event-stream"),
     ],
@@ -186,7 +186,8 @@ def open_runs(server, n, **options):
     """Open streams of `endless` that have sent their first frame."""
     streams = []
     for _ in range(n):
-        stream = httpx.Client(timeout=30).stream("POST", f"{server.url}{PATH}/endless", json={})
+        http = httpx.Client(timeout=30, headers=EVENTS)
+        stream = http.stream("POST", f"{server.url}{PATH}/endless", json={})
         response = stream.__enter__()
         assert response.status_code == 200
         lines = response.iter_lines()
@@ -304,7 +305,7 @@ def test_a_run_that_takes_too_long_is_stopped(client, endless, problem, monkeypa
     monkeypatch.setattr(client.app.state.services.experiments, "seconds", 0.2)
     response = client.post(f"{PATH}/endless", json={}, headers=JSON)
     assert "ask for less" in problem(response, 504, "too-slow")["detail"]
-    *_, (name, data) = events_of(client.post(f"{PATH}/endless", json={}))
+    *_, (name, data) = events_of(client.post(f"{PATH}/endless", json={}, headers=EVENTS))
     assert (name, data["type"]) == ("error", "urn:headlight:problem:too-slow")
     assert made.n_running == 0
 
@@ -318,6 +319,6 @@ def test_an_error_in_an_experiment_ends_its_stream_with_an_event(client, monkeyp
     made.run = fail
     known = {"endless": made.experiment()}
     monkeypatch.setattr(routes, "known_experiments", lambda: known)
-    *_, (name, data) = events_of(client.post(f"{PATH}/endless", json={}))
+    *_, (name, data) = events_of(client.post(f"{PATH}/endless", json={}, headers=EVENTS))
     assert (name, data["status"]) == ("error", 500)
     assert "secret" not in json.dumps(data)
