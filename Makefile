@@ -90,10 +90,12 @@ sbom: $(VENV)/.installed $(SBOM) ## List what the wheel needs as CycloneDX in di
 	$(BIN)/uv pip compile pyproject.toml --constraint constraints.txt --universal --no-header --no-annotate --quiet > $(VENV)/sbom/needed.txt
 	$(SBOM) requirements $(VENV)/sbom/needed.txt --pyproject pyproject.toml --output-reproducible --of JSON -o dist/headlight.cdx.json
 
-dist: $(BIN)/python ## Build the wheels and source archives of both distributions in dist/; needs the network
+dist: $(VENV)/.installed ## Build the wheels and source archives of the three distributions in dist/; needs the network
 	$(PIP) install --quiet build
 	$(BIN)/python -m build --outdir dist .
 	$(BIN)/python -m build --outdir dist model/zoo
+	rm -rf $(VENV)/client && $(BIN)/python .ci/client-tree $(VENV)/client
+	$(BIN)/python -m build --outdir dist $(VENV)/client
 
 types: $(VENV)/.installed-test ## Check the types of app/, model/ and lab/
 	$(BIN)/mypy

@@ -14,10 +14,10 @@
 PyTorch.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from headlight.distribution import __version__ as __version__
+from headlight.distribution import import_whole
 from headlight.model import notebook
 
 if TYPE_CHECKING:
@@ -48,16 +48,16 @@ def __getattr__(name: str) -> Any:
 
     Raises:
         AttributeError: there is no such name.
+        ImportError: it is not in the distribution of the client.
     """
     if name not in _HOMES:
         raise AttributeError(f"module 'headlight' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_whole(_HOMES[name]), name)
 
 
 def _page(trace: "Trace", height: int) -> "SavedPage":
-    from headlight.saved_page import shown
-
-    return shown(trace, height)
+    page: SavedPage = import_whole("headlight.saved_page").shown(trace, height)
+    return page
 
 
 def _why(model: Any, *arguments: Any, **choices: Any) -> "Why":

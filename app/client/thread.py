@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from headlight.client.decode import Analysis, read_trace
+from headlight.distribution import import_whole
 from headlight.model.trace import Trace
 
 if TYPE_CHECKING:
@@ -41,13 +42,13 @@ class Why:
 
     def show(self, height: int = 800) -> SavedPage:
         """Return the page with the thread on the sentence, for an output cell of a notebook."""
-        from headlight.saved_page import shown
-
+        saved = import_whole("headlight.saved_page")
         at = {"position": self.thread["position"]}
         words = {name: self.thread[name]["id"] for name in ("token", "against")}
         ask = {"analyses": [THREAD], "logit_difference": {**at, **words}}
         opens = {"view": "word", "word_show": "thread", "query": at["position"], **words}
-        return shown(self.trace, height, [(ask, {THREAD: self.thread})], opens)
+        page: SavedPage = saved.shown(self.trace, height, [(ask, {THREAD: self.thread})], opens)
+        return page
 
 
 def read_why(content: bytes) -> Why:

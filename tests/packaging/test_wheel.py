@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -54,7 +55,9 @@ def test_page_code_and_models_travel_whole(installed, committed):
     }
     files = {str(path.relative_to(installed)) for path in installed.rglob("*")}
     assert package
-    assert package - files == {"headlight/model/zoo/pyproject.toml"}
+    assert package - files == {
+        f"headlight/{name}/pyproject.toml" for name in ("client", "model/zoo")
+    }
 
 
 @pytest.mark.slow
@@ -91,10 +94,17 @@ with TestClient(create_app(Settings()), base_url="http://localhost") as client:
     assert status == "200"
 
 
-def test_another_distribution_of_the_name_is_refused(tmp_path, elsewhere):
-    (tmp_path / "headlight-0.1.14.dist-info").mkdir()
-    facts = "Metadata-Version: 2.1\nName: headlight\nVersion: 0.1.14\n"
-    (tmp_path / "headlight-0.1.14.dist-info" / "METADATA").write_text(facts)
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("headlight", "a distribution named headlight (0.1.14) is installed here"),
+        ("headlight-viz-client", "headlight-viz 1.0.0 and headlight-viz-client 0.1.14 are both"),
+    ],
+)
+def test_another_distribution_of_the_package_is_refused(tmp_path, elsewhere, name, message):
+    facts = tmp_path / f"{name.replace('-', '_')}-0.1.14.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.1.14\n")
     program = """
 try:
     import headlight
@@ -102,7 +112,7 @@ except ImportError as error:
     print(error)
 """
     (said,) = output_of(program, elsewhere, PYTHONPATH=str(tmp_path))
-    assert said.startswith("a distribution named headlight (0.1.14) is installed here")
+    assert said.startswith(message)
 
 
 @pytest.mark.slow
@@ -176,3 +186,33 @@ def test_so_is_the_checkout(elsewhere, root):
         "import headlight.model\nfrom headlight import Client\nprint(headlight.__file__)", elsewhere
     )
     assert Path(path).resolve().is_relative_to(root)
+
+
+CLIENT_ALONE = """
+import sys
+sys.meta_path[:] = [each for each in sys.meta_path if "editable" not in str(each)]  # the checkout's
+for absent in ("torch", "fastapi", "starlette", "jinja2", "plotly", "typer", "zstandard", "brotli"):
+    sys.modules[absent] = None
+sys.path.insert(0, sys.argv[1])
+from headlight import Client, distribution
+assert distribution.__file__.startswith(sys.argv[1])
+distribution.version_of = lambda name: None
+from headlight.client.thread import Why
+for ask in (lambda: __import__("headlight").load, Why(None, {"position": 0}).show):
+    try:
+        ask()
+    except ImportError as error:
+        print(error)
+"""
+
+
+def test_the_client_alone_needs_neither_pytorch_nor_the_server(root, tmp_path, elsewhere):
+    subprocess.run([sys.executable, root / ".ci" / "client-tree", tmp_path], check=True)
+    said = output_of(CLIENT_ALONE.replace("sys.argv[1]", repr(str(tmp_path))), elsewhere)
+    assert [line.endswith("pip install headlight-viz") for line in said] == [True, True]
+    alone, whole = (
+        tomllib.loads(path.read_text())["project"]
+        for path in (tmp_path / "pyproject.toml", root / "pyproject.toml")
+    )
+    assert alone["version"] == whole["version"]
+    assert set(alone["dependencies"]) <= set(whole["dependencies"])
