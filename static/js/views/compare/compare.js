@@ -4,12 +4,12 @@
 
 import { noticeOf } from '../../api/answers.js';
 import { wholeOf } from '../../api/calls.js';
-import { percent, signed } from '../../words/numbers.js';
+import { percent } from '../../words/numbers.js';
 import { range } from '../../trace/trace.js';
 import { ATTENTIONS, isRating, choosePlace } from '../../trace/attention.js';
 import { differenceFigure, sideFigure } from './attention.js';
 import { controls } from './controls.js';
-import { cardsOf, partnerOf, partnersOf, rewardFigure } from './models.js';
+import { cardsOf, haveSameHeads, rewardFigure } from './models.js';
 import { headsFigure, mostChanged } from './heads.js';
 import { nextFigure } from './next_token.js';
 import { TO_EXPERIMENT, UNSCALED } from '../unscaled.js';
@@ -68,7 +68,7 @@ export const compare = {
     if (isOfPrediction(trace, state)) return [{ id: 'next', state: { part: 'next' } }];
     const parts = [
       'b',
-      ...(haveCommonHeads(trace, state) ? ['difference'] : []),
+      ...(haveCommonHeads(state) ? ['difference'] : []),
       ...(isPredicted(trace, state) ? ['next'] : []),
       ...lastParts(trace, state),
     ];
@@ -121,10 +121,10 @@ export const compare = {
   },
 };
 
-/** Return true if the shown head of A corresponds to one of B. @param {Trace} trace @param {ViewState} state */
-function haveCommonHeads(trace, state) {
+/** Return true if the heads of A correspond to those of B. @param {ViewState} state */
+function haveCommonHeads(state) {
   if (state.compare_with !== 'model' || areCardsPending(state)) return true;
-  return partnerOf(cardsOf(state), readSides(trace, state).a) !== null;
+  return haveSameHeads(cardsOf(state));
 }
 
 /** @param {ViewState} state */
@@ -138,26 +138,21 @@ function isPredicted(trace, state) {
   return ![trace.card, otherCard].some((card) => isRating({ card }));
 }
 
-/** Return the relation of the two heads of the maps, in words. @param {ReturnType<typeof readSides>} sides @param {ViewState} state */
-function relationOf({ a }, state) {
+/** Return the relation of the heads of both models, in words. @param {ViewState} state */
+function relationOf(state) {
   const [ours, theirs] = cardsOf(state);
   const goesOn = { A: ours?.began_from === theirs?.id, B: theirs?.began_from === ours?.id };
   if (ours && theirs && (goesOn.A || goesOn.B))
     return `${goesOn.A ? 'A' : 'B'} began with the weights of ${goesOn.A ? 'B' : 'A'}, so B − A is the change of each head by training.`;
   if (ours && theirs && wholeOf(ours.id) === wholeOf(theirs.id))
     return 'A and B are states of one training, so B − A is the change of each head between them.';
-  if (!partnersOf(ours, theirs)) return 'Heads of the two models do not correspond.';
-  const headOfA = `Layer ${a.layer}, head ${a.head} of A`;
-  const partner = partnerOf([ours, theirs], a);
-  return partner
-    ? `${headOfA} corresponds to layer ${partner.layer}, head ${partner.head} of B (correlation ${signed(partner.correlation ?? 0, 2)}).`
-    : `${headOfA} has no partner in B.`;
+  return 'Heads of the two models do not correspond.';
 }
 
 /** @param {Trace} trace @param {ReturnType<typeof readSides>} sides @param {ViewState} state */
 function ofHeads(trace, sides, state) {
   const { compare_with: way, compare_edit: edit } = state;
-  if (way === 'model') return areCardsPending(state) ? [] : [relationOf(sides, state)];
+  if (way === 'model') return areCardsPending(state) ? [] : [relationOf(state)];
   const most = mostChanged(sides);
   if (way === 'edit' && !most && isMapped(sides.a)) {
     const isOfLast = isLast(trace, readWish(trace, state).layer);

@@ -1,5 +1,5 @@
 /**
- * The two models of a comparison: which of their heads correspond, and the text as a reward model
+ * The two models of a comparison: whether their heads correspond, and the text as a reward model
  * among them rates it, with the share of each token.
  */
 
@@ -27,55 +27,15 @@ export function cardsOf({ answers: { ours, theirs } }) {
   return [ours?.trace?.card, theirs?.trace?.card];
 }
 
-/** @typedef {{layer: number, head: number, partner: {layer: number, head: number}, correlation: number}} Partners a head of A and its partner in B */
-
 /**
- * Return the matching on the card of the student, seen from A.
- * @param {Card|undefined} ours
- * @param {Card|undefined} theirs
- * @returns {{student: string, pairs: Partners[]}|null}
- */
-export function partnersOf(ours, theirs) {
-  for (const [student, teacher] of [
-    [ours, theirs],
-    [theirs, ours],
-  ]) {
-    const listed = student?.metrics?.teacher;
-    if (!student || !teacher || listed?.id !== teacher.id) continue;
-    const pairs = Object.entries(listed.heads.pairs).map(([head, { partner, correlation }]) => {
-      const [ofStudent, ofTeacher] = [placed(head), placed(partner)];
-      return student === ours
-        ? { ...ofStudent, partner: ofTeacher, correlation }
-        : { ...ofTeacher, partner: ofStudent, correlation };
-    });
-    return { student: student.id, pairs };
-  }
-  return null;
-}
-
-/** @param {string} name `layer 1, head 0` as a card writes it: `1.0` */
-function placed(name) {
-  const [layer, head] = name.split('.').map(Number);
-  return { layer, head };
-}
-
-/**
- * Return the head of B that corresponds to one of A: the same head, if one model began with the
- * weights of the other or both are states of one training, or its partner, if one is the teacher of
- * the other.
+ * Return true if each head of B corresponds to that of A: one model began with the weights of the
+ * other, or both are states of one training.
  * @param {[Card|undefined, Card|undefined]} cards the full ones of A and B
- * @param {{layer: number, head: number}} of A
- * @returns {{layer: number, head: number, correlation?: number}|null} null: no head corresponds
  */
-export function partnerOf([ours, theirs], { layer, head }) {
-  if (!ours || !theirs) return null;
+export function haveSameHeads([ours, theirs]) {
+  if (!ours || !theirs) return false;
   const isOfOne = wholeOf(ours.id) === wholeOf(theirs.id);
-  if (isOfOne || ours.began_from === theirs.id || theirs.began_from === ours.id)
-    return { layer, head };
-  const pair = partnersOf(ours, theirs)?.pairs.find(
-    (each) => each.layer === layer && each.head === head,
-  );
-  return pair ? { ...pair.partner, correlation: pair.correlation } : null;
+  return isOfOne || ours.began_from === theirs.id || theirs.began_from === ours.id;
 }
 
 const CELL = 60;

@@ -11,7 +11,7 @@ import { sharedLength } from '../../trace/words.js';
 import { request, weightSites } from '../../api/answers.js';
 import { withSystem } from '../../state/conversation.js';
 import { editInWords, writeEdits, pathsOf } from './edits.js';
-import { cardsOf, partnerOf, raterOf } from './models.js';
+import { raterOf } from './models.js';
 
 /**
  * @import { Place } from '../../trace/attention.js'
@@ -212,13 +212,7 @@ function ofModels(trace, { cards }, theirs) {
 export function readSides(trace, state) {
   const a = sideOf(trace, state, nameOfA(trace, state));
   const after = state.answers.after?.trace ?? trace;
-  const shown = state.compare_with === 'model' ? partnerOf(cardsOf(state), a) : null;
-  const { layer, head } = shown ?? state;
-  const b = sideOf(
-    after,
-    { ...state, layer, head, where: a.place?.id ?? '' },
-    nameOfB(trace, state),
-  );
+  const b = sideOf(after, { ...state, where: a.place?.id ?? '' }, nameOfB(trace, state));
   return { a: { ...a, request: {} }, b: { ...b, request: memberOfB(trace, state) ?? {} } };
 }
 

@@ -1,86 +1,21 @@
-/**
- * The drawings of one generated token: its alternatives with the sliders of sampling, the attention
- * row that led to it, its experts.
- */
+/** The alternatives of a generated token, with the sliders of sampling. */
 
-import { percent, share, shortShare } from '../../words/numbers.js';
+import { percent } from '../../words/numbers.js';
 import { guessInWords } from '../../words/tokens.js';
 import { placeInWords } from '../../trace/word_names.js';
-import { matrixAt, matrixFrom, rowOf } from '../../trace/trace.js';
+import { matrixAt, rowOf } from '../../trace/trace.js';
 import { guessChart, guessesIn, wordsFor } from '../../plot/bars.js';
-import { chart } from '../../plot/chart.js';
-import { isNarrow, band } from '../../plot/scales.js';
-import { cell } from '../../plot/marks/mark.js';
-import { rect } from '../../plot/marks/decorations.js';
 import { samplingOf, whyOver } from '../../ui/generation.js';
-import { routeInWords, routeNumber } from '../experts/routing.js';
 import { control } from '../../ui/controls.js';
 
 /**
- * @import { Step } from '../../api/generation.js'
- * @import { Call } from '../../api/request_code.js'
  * @import { Ask, Trace } from '../../trace/trace.js'
- * @import { Figure, Frame, ViewState } from '../../plot/figure.js'
+ * @import { Figure, ViewState } from '../../plot/figure.js'
  * @import { CellCursor } from '../../plot/grid.js'
  * @import { Guess } from '../../plot/bars.js'
  * @import { Patch } from '../../state/state.js'
  * @import { Control } from '../../ui/controls.js'
  */
-
-const EXPERT = { height: 30, least: 20, most: 56, around: 72 };
-
-/**
- * Draw the router's probability of every expert, layer by layer; chosen experts carry their weights.
- * @param {Frame} state
- * @param {{reader: string, step: Step, routed: NonNullable<Step['experts']>, call: Call}} of `reader`: the token that is routed
- */
-export function routeChart(state, { reader, step, routed, call }) {
-  const experts = routed[0].probabilities.map((_, expert) => String(expert));
-  /** @param {{row: number, column: number}} at */
-  const weightOf = ({ row, column }) => routed[row].weights[routed[row].experts.indexOf(column)];
-  const choices = routed.flatMap((layer, row) => layer.experts.map((expert) => ({ row, expert })));
-  return chart(
-    {
-      x: band(experts, { title: 'expert', side: 'top' }),
-      y: band(
-        routed.map(({ layer }) => String(layer)),
-        { title: 'layer' },
-      ),
-      marks: [
-        cell(matrixFrom(routed.map(({ probabilities }) => [...probabilities])), {
-          ramp: {
-            title: `router probability; marked: chosen${isNarrow(state.width) ? '' : ', with its weight'}`,
-            domain: [0, 1],
-          },
-          text: (at) => (weightOf(at) === undefined ? '' : shortShare(weightOf(at))),
-          spot: (at) => weightOf(at) !== undefined,
-          format: (probability) => share(probability, 4),
-          name: ({ row, column }) => `layer ${routed[row].layer}, expert ${column}`,
-          number: (at) => routeNumber(at.value, weightOf(at)),
-          say: (at) =>
-            `In layer ${routed[at.row].layer} ${routeInWords(reader, at.column, at.value, weightOf(at))}`,
-          tokens: () => ({ query: step.position - 1 }),
-          weight: weightOf,
-        }),
-        rect(choices, {
-          from: ({ row, expert }) => ({ x: expert - 0.46, y: row - 0.44 }),
-          to: ({ row, expert }) => ({ x: expert + 0.46, y: row + 0.44 }),
-          width: 1.5,
-        }),
-      ],
-      size: {
-        row: EXPERT.height,
-        cell: Math.max(
-          EXPERT.least,
-          Math.min(EXPERT.most, (state.width - EXPERT.around) / experts.length),
-        ),
-      },
-      table: { quantity: `router probability at token ${step.position - 1}`, call },
-      cursor: { start: { row: 0, column: routed[0].experts[0] } },
-    },
-    state,
-  );
-}
 
 const SHOWN = 10;
 const REQUEST = { capture: [], analyses: ['next_token'] };

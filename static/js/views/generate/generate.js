@@ -1,6 +1,6 @@
 /**
- * Generate: the continuation of the text, and for each generated token its alternatives, its
- * attention row and its experts. The tokens come from `ui/generation.js`.
+ * Generate: the continuation of the text, and for each generated token its alternatives and its
+ * attention row. The tokens come from `ui/generation.js`.
  */
 
 import { modelName } from '../../api/calls.js';
@@ -25,7 +25,7 @@ import { grouped, percent, share } from '../../words/numbers.js';
 import { guessInWords, nameOfGuess, named, tokenLabels } from '../../words/tokens.js';
 import { isRating, weightsAt } from '../../trace/attention.js';
 import { choosingModel } from '../../state/state.js';
-import { asksSampled, chanceInWords, routeChart, sliders, startFigure, TERMS } from './drawing.js';
+import { asksSampled, chanceInWords, sliders, startFigure, TERMS } from './drawing.js';
 import { SEARCH_TERMS, searchControls } from './search.js';
 import { control, headControls } from '../../ui/controls.js';
 
@@ -45,7 +45,7 @@ const MOST_TICKS = 4;
 /** @type {ViewCode} */
 export const generate = {
   createOverview: createGeneration,
-  help: 'The model continues the text: it samples a token from its prediction, appends it, and samples again. Each token keeps its alternatives, its attention row and its experts.',
+  help: 'The model continues the text: it samples a token from its prediction, appends it, and samples again. Each token keeps its alternatives and its attention row.',
   terms: { ...TERMS, ...SEARCH_TERMS },
   arrangement: 'many',
 
@@ -72,10 +72,7 @@ export const generate = {
     /** @type {Step[]} */
     const steps = state.generation?.steps ?? [];
     if (!isWritable(trace) || steps.length === 0) return [{ id: '', state: {} }];
-    const parts = steps.some(({ experts: routed }) => routed)
-      ? ['choices', 'row', 'experts']
-      : ['choices', 'row'];
-    return parts.map((id) => ({ id, state: { generate_part: id } }));
+    return ['choices', 'row'].map((id) => ({ id, state: { generate_part: id } }));
   },
 
   /** The state has `generation`, what is known of the written tokens. */
@@ -110,7 +107,7 @@ export const generate = {
  */
 
 /** @type {Record<string, (subject: Subject) => Figure>} */
-const PARTS = { choices, experts, row };
+const PARTS = { choices, row };
 
 /** @param {Trace} trace @param {ViewState} state @returns {Figure} */
 function ofAnotherModel(trace, { cards = [] }) {
@@ -334,22 +331,5 @@ function row(subject) {
       },
       state,
     ),
-  };
-}
-
-/**
- * Return the routing, in each layer, of the token that predicted this one.
- * @param {Subject} subject
- * @returns {Figure}
- */
-function experts(subject) {
-  const { state, step, tokens } = subject;
-  const reader = named(tokens, tokens.length - 2);
-  const title = `Experts for ${reader}`;
-  const routed = step.experts ?? [];
-  return {
-    title,
-    summary: `Routing of ${reader} in ${routed.length} layers.`,
-    ...routeChart(state, { reader, step, routed, call: callOf(subject, { n_alternatives: 0 }) }),
   };
 }

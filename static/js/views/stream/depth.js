@@ -102,13 +102,3 @@ function depthOf(rows) {
   rows.forEach(({ row }, index) => data.set(row, index * columns));
   return { steps: rows.map(({ step }) => step), matrix: { rows: rows.length, columns, data } };
 }
-
-/** @param {Matrix} matrix @returns {number[]} the mean of every row */
-export function rowMeans({ rows, columns, data }) {
-  return Array.from(
-    { length: rows },
-    (_, row) =>
-      data.subarray(row * columns, (row + 1) * columns).reduce((sum, value) => sum + value, 0) /
-      columns,
-  );
-}

@@ -8,13 +8,12 @@ import { isFilling, sideOf, chooseStack, findStacks, tokensOf } from '../../trac
 import { capitalised } from '../../words/lists.js';
 import { amount } from '../../words/numbers.js';
 import { named } from '../../words/tokens.js';
-import { columnOf, extent, valueIn } from '../../trace/trace.js';
-import { isTurned, band, linear, tokenBand } from '../../plot/scales.js';
+import { extent, valueIn } from '../../trace/trace.js';
+import { isTurned, band, tokenBand } from '../../plot/scales.js';
 import { chart } from '../../plot/chart.js';
 import { cell } from '../../plot/marks/mark.js';
-import { line } from '../../plot/marks/line.js';
 import { choosing, queryOf } from '../../state/state.js';
-import { rowMeans, streamDepth, writtenDepth } from './depth.js';
+import { streamDepth, writtenDepth } from './depth.js';
 import { lensAsks, lensFigure, lensPanels } from './lens.js';
 import { choice } from '../../ui/controls.js';
 
@@ -133,7 +132,7 @@ const QUANTITIES = {
 };
 
 /**
- * Return the request of the maps and lines; none for a model whose stream is not available.
+ * Return the request of the maps; none for a model whose stream is not available.
  * @param {Trace} trace
  * @returns {Record<string, Ask>}
  */
@@ -146,19 +145,15 @@ function hasStream(card) {
   return card?.analyses?.includes('residual_stream') ?? true;
 }
 
-/** The maps come first, then the lines. @param {Trace} _ @param {ViewState} state */
+/** @param {Trace} _ @param {ViewState} state */
 function depthPanels(_, state) {
   if (!streamIn(state)) return [{ id: 'waiting', state: {} }];
-  const seen = Object.keys(QUANTITIES);
-  return [
-    ...seen.map((quantity) => ({ id: quantity, state: { quantity, drawn: 'map' } })),
-    ...seen.map((quantity) => ({ id: `${quantity}-line`, state: { quantity, drawn: 'line' } })),
-  ];
+  return Object.keys(QUANTITIES).map((quantity) => ({ id: quantity, state: { quantity } }));
 }
 
 /**
  * @param {Trace} trace
- * @param {ViewState} state with the panel’s `quantity`, `drawn`
+ * @param {ViewState} state with the panel’s `quantity`
  * @returns {Figure}
  */
 function depthFigure(trace, state) {
@@ -170,8 +165,7 @@ function depthFigure(trace, state) {
     };
   const arrays = streamIn(state);
   if (!arrays) return { title, notice: noticeOf(state.answers?.stream) };
-  const subject = subjectOf(trace, state, arrays);
-  return state.drawn === 'line' ? lineFigure(state, subject) : mapFigure(trace, state, subject);
+  return mapFigure(trace, state, subjectOf(trace, state, arrays));
 }
 
 /** @param {ViewState} state @returns {StreamArrays|null} */
@@ -243,56 +237,6 @@ function mapFigure(trace, state, subject) {
         },
       },
       state,
-    ),
-  };
-}
-
-/** @param {ViewState} state @param {ReturnType<typeof subjectOf>} subject */
-function lineFigure({ palette, ...state }, subject) {
-  const { quantity, side, tokens, depth, query, most } = subject;
-  const { steps, matrix } = depth;
-  const here = named(tokens, query);
-  const lines = [
-    { name: `at ${here}`, values: columnOf(matrix, query), stroke: palette.query, dots: 6 },
-    {
-      name: `mean over ${tokens.length} tokens`,
-      values: rowMeans(matrix),
-      stroke: palette.muted,
-      dash: /** @type {const} */ ('dot'),
-      dots: 4,
-    },
-  ];
-  return {
-    title: `${quantity.title} at ${here}`,
-    summary: `${quantity.title} through the depth, ${steps.length} steps, at ${here} and in the mean over all tokens.`,
-    ...chart(
-      {
-        x: stepBand(steps, { isSlanted: true }),
-        y: linear(quantity.unit, { domain: [0, most], pad: 0.05, hasZero: true }),
-        marks: [
-          line(lines, {
-            names: 'above',
-            format: written,
-            name: ({ row, column }) => `${steps[column].title}, ${row === 0 ? here : 'mean'}`,
-            say: ({ row, column, value }) =>
-              quantity.say(
-                steps[column],
-                written(value),
-                row === 0 ? `at ${here}` : 'on average over all tokens',
-              ),
-            tokens: () => ({ query }),
-          }),
-        ],
-        size: { height: 240 },
-        table: {
-          rows: { title: 'line' },
-          columns: { title: STEP },
-          quantity: `${quantity.unit} through the depth`,
-          request: REQUEST,
-        },
-        sentence: { sides: { rows: side, columns: side }, rest: { readout: '' } },
-      },
-      { ...state, palette },
     ),
   };
 }

@@ -3,7 +3,6 @@ import { test } from 'node:test';
 import { standardsOf } from '../../../../static/js/state/state.js';
 import { VIEWS } from '../../../../static/js/views/registry.js';
 import { compare } from '../../../../static/js/views/compare/compare.js';
-import { partnersOf } from '../../../../static/js/views/compare/models.js';
 import { nameOfB } from '../../../../static/js/views/compare/sides.js';
 import { array, fillTrace, FRAME, plain, sampleTrace, tensor, TOKENS } from '../../sample.js';
 
@@ -293,45 +292,6 @@ test('different kinds of attention are not subtracted', () => {
   });
   match(difference.notice, /^Not comparable/);
   match(next.notice, /^Not comparable/);
-});
-
-const PAIRS = {
-  0.1: { partner: '1.0', correlation: 0.9 },
-  '1.0': { partner: '0.1', correlation: -0.25 },
-};
-
-function taught(of) {
-  return { ...of, metrics: { teacher: { id: 'tiny', heads: { pairs: PAIRS } } } };
-}
-
-test('the heads of a student are matched with those of its teacher, from either side', () => {
-  const theirs = { trace: { card: taught(OTHER) } };
-  const ours = { trace: { card: CARD } };
-  const answers = { before: before(), after: { trace: traceB() }, ours, theirs };
-  equal(figures({ compare_with: 'model', compare_model: 'other', answers }).heads, undefined);
-  const said = (layer, head) => {
-    const state = { compare_with: 'model', compare_model: 'other', answers, layer, head };
-    return compare.wording(traceA(), stateOf(state)).answer.join(' ');
-  };
-  match(said(0, 0), /no partner in B\.$/);
-  match(said(1, 0), /corresponds to layer 0, head 1 of B \(correlation 0.90\)\.$/);
-  const seen = partnersOf(taught({ ...CARD, id: 'small' }), CARD);
-  deepEqual(seen.pairs[0], { layer: 0, head: 1, partner: { layer: 1, head: 0 }, correlation: 0.9 });
-  equal(seen.student, 'small');
-  equal(partnersOf(CARD, OTHER), null);
-});
-
-test('B shows the partner of the head of A, and where there is none there is no difference', () => {
-  const ours = { trace: { card: CARD } };
-  const theirs = { trace: { card: taught(OTHER) } };
-  const answers = { before: before(), after: { trace: traceB() }, ours, theirs };
-  const state = { compare_with: 'model', compare_model: 'other', answers };
-  const { b, difference } = figures({ ...state, layer: 1, head: 0 });
-  equal(b.help, 'Layer 0, head 1.');
-  match(difference.help, /Layer 0, head 1 of B less layer 1, head 0 of A\./);
-  equal(figures({ ...state, layer: 1, head: 1 }).difference, undefined);
-  const strange = { ...answers, theirs: { trace: { card: OTHER } } };
-  equal(figures({ ...state, answers: strange }).difference, undefined);
 });
 
 test('a model that began with the weights of the other has the same heads', () => {

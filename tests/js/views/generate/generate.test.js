@@ -84,21 +84,6 @@ test('the row is that of the token before, over all tokens so far', () => {
   equal(figures([3])[0].grid.query, TOKENS.length - 1);
 });
 
-test('the experts are those of each layer, with the weights of the chosen ones', () => {
-  const { grid, data } = figures(PATH)[2];
-  deepEqual([grid.rows, grid.columns], [1, 4]);
-  deepEqual(
-    [grid.value(0, 2), grid.chosenWeight(0, 2), grid.chosenWeight(0, 1)],
-    [0.6, 0.7, undefined],
-  );
-  match(
-    grid.describe(0, 2),
-    /In layer 1 the router gives expert 2 probability 0\.600 .* chosen, with weight 0\.700/,
-  );
-  deepEqual(data[1].text, ['.30', '.70']);
-  equal(figures(PATH, {}, { isDense: true }).length, 2, 'a dense model has none');
-});
-
 test('the code asks for this one step, with the path before it forced', () => {
   const [choices, row] = figures(PATH, { generate_step: 1, generate_top_k: 40 });
   const { path, body } = callOf(sampleTrace(), choices.grid);
