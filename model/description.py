@@ -10,7 +10,7 @@ from typing import Any
 from headlight.model.attention.observer import MAPS, OBSERVED_AXES, ROWS
 from headlight.model.checkpoint.card import ModelCard
 from headlight.model.config import Architecture, Predicts
-from headlight.model.quantization.affine import StoredQuantization
+from headlight.model.quantization.affine import Quantization
 from headlight.model.sites import Site
 from headlight.model.tokenizer import UNCHANGED, Normalization
 from headlight.model.trace import AttentionFacts, Rotation
@@ -70,7 +70,7 @@ class Description:
     checks: Mapping[str, float] = field(default_factory=dict)
     normalization: Normalization = UNCHANGED
     matrices: tuple[str, ...] = ()
-    quantization: StoredQuantization | None = None
+    quantization: Quantization | None = None
     heads: Mapping[str, Any] | None = None
     curves: Mapping[str, Any] | None = None
     steps: Sequence[Mapping[str, Any]] = ()

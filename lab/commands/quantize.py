@@ -23,7 +23,7 @@ from headlight.commands.parsing import (
 if TYPE_CHECKING:
     from headlight.model.checkpoint.card import ModelCard
     from headlight.model.checkpoint.checkpoint import Checkpoint
-    from headlight.model.quantization.affine import StoredQuantization
+    from headlight.model.quantization.affine import Quantization
 
 app = Commands()
 
@@ -47,13 +47,6 @@ def quantize(
         Literal["channel", "tensor"],
         option("A scale and zero point for each row of a matrix, or for all of it."),
     ] = "channel",
-    activations: Annotated[
-        Literal["float", "dynamic"],
-        option(
-            "dynamic: linear layers multiply whole numbers, and round their input by its extremes "
-            "in each pass; needs 8 bits and a CPU."
-        ),
-    ] = "float",
     base: Annotated[
         str | None,
         option(
@@ -70,14 +63,12 @@ def quantize(
     """
     from headlight.model.checkpoint.loading import find_model, load_checkpoint, save
     from headlight.model.foreign import is_foreign
-    from headlight.model.quantization.affine import StoredQuantization, UnknownPart
+    from headlight.model.quantization.affine import Quantization, UnknownPart
 
     settings = settings_with_models(models_dir=models_dir)
     try:
         folder = find_model(model, settings.own_models_dir)
-        quantization = StoredQuantization(
-            bits=bits, parts=tuple(parts or ()), per=per, activations=activations
-        )
+        quantization = Quantization(bits=bits, parts=tuple(parts or ()), per=per)
     except ValueError as error:
         raise UsageError(str(error)) from error
     if out.exists() or out.is_symlink():
@@ -93,8 +84,8 @@ def quantize(
             "from"
         )
     if base is not None:
-        if parts or per != "channel" or activations != "float":
-            raise UsageError("--base excludes --part, --per and --activations")
+        if parts or per != "channel":
+            raise UsageError("--base excludes --part and --per")
         _write_difference(checkpoint, folder, base, out, bits)
         return
     card = _card_of_copy(
@@ -137,7 +128,7 @@ def _write_difference(
 
 
 def _card_of_copy(
-    card: ModelCard, source: str, title: str, quantization: StoredQuantization
+    card: ModelCard, source: str, title: str, quantization: Quantization
 ) -> ModelCard:
     """Return the card of the quantized copy."""
     what = "all matrices" if not quantization.parts else ", ".join(quantization.parts)
@@ -146,8 +137,6 @@ def _card_of_copy(
         f"# {title}\n\n`{source}` with {quantization.bits} bits for each weight of {what}, and a "
         f"scale and zero point for each {each}; biases and norms are as they were."
     )
-    if quantization.activations == "dynamic":
-        prose += " Linear layers round their inputs to 8 bits in each pass, too."
     known = {name: card.training[name] for name in ("recipe",) if name in card.training}
     return replace(
         card,

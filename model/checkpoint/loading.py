@@ -52,9 +52,8 @@ from headlight.model.foreign.folder import Progress, no_progress
 from headlight.model.hooks import SkipInitialisation
 from headlight.model.positions import BASE, frequencies
 from headlight.model.quantization.affine import (
-    StoredQuantization,
+    Quantization,
     UnknownPart,
-    make_dynamic,
     matrices_of,
 )
 from headlight.model.quantization.storage import restored_weights, stored_layout, stored_weights
@@ -254,27 +253,16 @@ def load_checkpoint(
     """As `load`, of a folder with the four files.
 
     Raises:
-        CheckpointError: as `load`; or activations are quantized, and the device or the dtype is not
-            that of the kernel.
+        CheckpointError: as `load`.
     """
     description = describe(folder)
-    quantization = description.quantization
-    is_dynamic = quantization is not None and quantization.activations == "dynamic"
-    if is_dynamic and (torch.device(device).type, dtype) != ("cpu", torch.float32):
-        raise CheckpointError(
-            f"{folder}: dynamic activations are computed on the CPU in float32, not on {device} in "
-            f"{str(dtype).removeprefix('torch.')}; quantize only the weights for that"
-        )
     config = description.config
     assert isinstance(config, TransformerConfig)
     tokenizer = _read_tokenizer(folder, config)
     transformer = uninitialised_model(config)
-    weights = _read_weights(folder, transformer.weights(), quantization)
+    weights = _read_weights(folder, transformer.weights(), description.quantization)
     transformer.load_weights(weights)
     transformer.to(device=device, dtype=dtype).eval()
-    if is_dynamic:
-        assert quantization is not None
-        make_dynamic(transformer, quantization)
     return Checkpoint(model=transformer, tokenizer=tokenizer, description=description)
 
 
@@ -285,7 +273,7 @@ def save(
     card: ModelCard,
     *,
     dtype: torch.dtype = torch.float16,
-    quantization: StoredQuantization | None = None,
+    quantization: Quantization | None = None,
     difference: Difference | None = None,
 ) -> None:
     """Write the four files, replacing each one atomically; of a difference there is no tokenizer.
@@ -370,7 +358,7 @@ def _read_base(folder: Path, difference: Difference) -> tuple[Path, TransformerC
 
 def _read_config(
     folder: Path,
-) -> tuple[TransformerConfig, StoredQuantization | None, Difference | None]:
+) -> tuple[TransformerConfig, Quantization | None, Difference | None]:
     path = folder / CONFIG
     try:
         content = read_file(folder, CONFIG, MAX_BYTES[CONFIG])
@@ -379,7 +367,7 @@ def _read_config(
             raise ValueError("a config must be a JSON object")
         quantization = data.pop("quantization", None)
         if quantization is not None:
-            quantization = StoredQuantization.from_dict(quantization)
+            quantization = Quantization.from_dict(quantization)
         difference = data.pop("difference", None)
         if difference is not None:
             difference = Difference.from_dict(difference)
@@ -430,7 +418,7 @@ def uninitialised_model(config: TransformerConfig) -> Transformer:
 def _require_weights(
     folder: Path,
     meta: Transformer,
-    quantization: StoredQuantization | None,
+    quantization: Quantization | None,
     difference: Difference | None = None,
     base: tuple[Path, TransformerConfig] | None = None,
 ) -> None:
@@ -481,7 +469,7 @@ def _require_short_header(folder: Path, header_bytes: int, max_bytes: int) -> No
 
 
 def _read_weights(
-    folder: Path, shapes: Mapping[str, Tensor], quantization: StoredQuantization | None
+    folder: Path, shapes: Mapping[str, Tensor], quantization: Quantization | None
 ) -> dict[str, Tensor]:
     path = folder / WEIGHTS
     try:

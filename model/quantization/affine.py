@@ -11,7 +11,6 @@ unsigned: a zero point of 128 or more would wrap around in a signed byte.
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
@@ -31,7 +30,6 @@ from headlight.model.interventions.intervention import Intervention
 LEAST_BITS, MOST_BITS = 2, 8
 
 Granularity = Literal["channel", "tensor"]
-Activations = Literal["float", "dynamic"]
 
 
 class UnknownPart(ValueError):
@@ -89,6 +87,27 @@ class Quantization(Intervention):
             matches.update(matched)
         return [name for name in names if name in matches]
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; `from_dict` reads it back."""
+        return {**asdict(self), "parts": list(self.parts)}
+
+    @classmethod
+    def from_dict(cls, data: object) -> Quantization:
+        """Read plain data, such as a checkpoint's.
+
+        Raises:
+            ValueError: it is not a mapping, a key is unknown or missing, or a value is not allowed.
+        """
+        known = {field.name for field in fields(cls)}
+        if isinstance(data, dict) and data.get("activations") == "float":  # of older checkpoints
+            data = {name: value for name, value in data.items() if name != "activations"}
+        if not isinstance(data, dict) or "bits" not in data or not set(data) <= known:
+            raise ValueError(f"quantization must be an object of bits and {', '.join(known)}")
+        parts = data.get("parts", [])
+        if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
+            raise ValueError("quantization.parts must be a list of names")
+        return cls(**{**data, "parts": tuple(parts)})
+
 
 @lru_cache(maxsize=64)
 def _matcher(part: str) -> Callable[[str], object]:
@@ -100,51 +119,6 @@ def _general(name: str) -> str:
     """Return the module of a matrix with its layer as a star."""
     match = re.match(r"(.*\.layers)\.\d+\.([a-z_]+)", name)
     return f"{match[1]}.*.{match[2]}" if match else name.rpartition(".")[0]
-
-
-@dataclass(frozen=True, kw_only=True)
-class StoredQuantization(Quantization):
-    """The quantization of a checkpoint's weights.
-
-    Args:
-        activations: ``float``: the weights are restored when the model is loaded, and the pass
-            computes in its own precision. ``dynamic``: the input of every quantized
-            linear layer is rounded to 8 bits as well, in each pass by its own extremes, and
-            multiplied as whole numbers by PyTorch's kernel. This needs 8 bits and a CPU.
-
-    Raises:
-        ValueError: as `Quantization`, or `activations` is unknown or does not suit the bits.
-    """
-
-    activations: Activations = "float"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.activations not in ("float", "dynamic"):
-            raise ValueError(f"activations ({self.activations!r}) must be float or dynamic")
-        if self.activations == "dynamic" and self.bits != MOST_BITS:
-            raise ValueError(
-                f"dynamic activations need weights of {MOST_BITS} bits, not {self.bits}"
-            )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; `from_dict` reads it back."""
-        return {**asdict(self), "parts": list(self.parts)}
-
-    @classmethod
-    def from_dict(cls, data: object) -> StoredQuantization:
-        """Read plain data.
-
-        Raises:
-            ValueError: it is not a mapping, a key is unknown or missing, or a value is not allowed.
-        """
-        known = {field.name for field in fields(cls)}
-        if not isinstance(data, dict) or "bits" not in data or not set(data) <= known:
-            raise ValueError(f"quantization must be an object of bits and {', '.join(known)}")
-        parts = data.get("parts", [])
-        if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
-            raise ValueError("quantization.parts must be a list of names")
-        return cls(**{**data, "parts": tuple(parts)})
 
 
 def matrices_of(model: nn.Module) -> dict[str, nn.Parameter]:
@@ -227,53 +201,6 @@ def fake_quantize(
 ) -> Float[Tensor, "*shape"]:
     """Quantize and restore a tensor, in its own dtype; the arguments are those of `quantize`."""
     return quantize(tensor, bits, per).dequantize().to(tensor.dtype)
-
-
-# --- activations in whole numbers -----------------------------------------------------------------
-
-
-class DynamicLinear(nn.Linear):
-    """x·Wᵀ + b with x and W in whole numbers of 8 bits.
-
-    The scale and zero point of x come from its own extremes in each pass. PyTorch's kernel keeps x
-    to 7 bits on x86, so that no sum of two products overflows 16 bits. ``weight`` stays, as the
-    numbers that the kernel multiplies.
-
-    Args:
-        linear: with weights that are restored from 8 bits, float32, on the CPU.
-        per: the granularity of its scales.
-    """
-
-    def __init__(self, linear: nn.Linear, per: Granularity) -> None:
-        with torch.device("meta"):
-            super().__init__(linear.in_features, linear.out_features)
-        self.weight, self.bias = linear.weight, linear.bias
-        quantized = quantize(linear.weight, MOST_BITS, per)
-        signed = (quantized.values.short() - 128).to(torch.int8)
-        n_rows = len(signed)
-        scales = quantized.scales.double().expand(n_rows)
-        zero_points = (quantized.zero_points.long() - 128).expand(n_rows)
-        # The kernel reads a tensor type that PyTorch will replace, and says so once.
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
-            weight = torch._make_per_channel_quantized_tensor(
-                signed, scales.contiguous(), zero_points.contiguous(), 0
-            )
-            self.packed = torch.ops.quantized.linear_prepack(weight, linear.bias)
-
-    def forward(self, x: Float[Tensor, "*row inputs"]) -> Float[Tensor, "*row outputs"]:
-        """Return the product, of rows that share the scale of x."""
-        product: Tensor = torch.ops.quantized.linear_dynamic(x, self.packed, True)
-        return product
-
-
-def make_dynamic(model: nn.Module, quantization: Quantization) -> None:
-    """Replace the quantized linear layers of a model by `DynamicLinear`."""
-    chosen = set(quantization.chosen(matrices_of(model)))
-    for name, module in list(model.named_modules()):
-        if isinstance(module, nn.Linear) and f"{name}.weight" in chosen:
-            path, _, last = name.rpartition(".")
-            setattr(model.get_submodule(path), last, DynamicLinear(module, quantization.per))
 
 
 # --- the weights of a pass ------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import torch
 from headlight.model.checkpoint.loading import load, save
 from headlight.model.interventions.intervene import require_quantizable
 from headlight.model.interventions.intervention import ImpossibleIntervention
-from headlight.model.quantization.affine import Quantization, StoredQuantization
+from headlight.model.quantization.affine import Quantization
 from headlight.model.tracing import trace
 from headlight.tracing.results import analyse
 
@@ -41,7 +41,7 @@ def test_every_tensor_is_that_of_a_stored_copy_and_the_shared_model_stays(
     plain = post(client, model, capture=SITES).json()["tensors"]
     asked = {"kind": "quantize", "bits": 3, "parts": parts, "per": "tensor"}
     tensors = post(client, model, capture=SITES, edits=[asked]).json()["tensors"]
-    stored = StoredQuantization(bits=3, parts=tuple(parts), per="tensor")
+    stored = Quantization(bits=3, parts=tuple(parts), per="tensor")
     card = checkpoint.description.card
     folder = tmp_path / "copy"
     save(

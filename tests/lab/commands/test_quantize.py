@@ -45,13 +45,13 @@ def test_the_copy_is_smaller_and_is_traced_and_has_its_own_card(folder):
     assert "with 4 bits for each weight of all matrices" in card.prose
 
 
-def test_parts_and_activations_are_stored(folder):
-    options = ["--part", "*.feed_forward", "--activations", "dynamic", "--per", "tensor"]
+def test_parts_are_stored(folder):
+    options = ["--part", "*.feed_forward", "--per", "tensor"]
     result = quantize(TWIN, *options, "--out", "small")
     assert result.exit_code == 0, result.output
     quantization = load("./small").description.quantization
     assert (quantization.bits, quantization.parts) == (8, ("*.feed_forward",))
-    assert (quantization.activations, quantization.per) == ("dynamic", "tensor")
+    assert quantization.per == "tensor"
 
 
 def test_what_cannot_be_quantized_is_said_in_one_sentence(folder):
@@ -59,8 +59,6 @@ def test_what_cannot_be_quantized_is_said_in_one_sentence(folder):
         assert_fails(quantize(TWIN, "--bits", bits, "--out", "a"), "--bits", "must be at ")
     assert_fails(quantize(TWIN, "--part", "tail", "--out", "a"), "matches 'tail'; it has decoder")
     assert_fails(quantize("nothing", "--out", "a"), "there is no model or folder 'nothing'")
-    options = ["--bits", "4", "--activations", "dynamic", "--out", "a"]
-    assert_fails(quantize(TWIN, *options), "need weights of 8 bits, not 4")
     assert not list(folder.iterdir())
     (folder / "there").mkdir()
     assert_fails(quantize(TWIN, "--out", "there"), "there exists already")

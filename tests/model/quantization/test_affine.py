@@ -6,13 +6,9 @@ from threading import Barrier
 import pytest
 import torch
 
-from headlight.model.checkpoint.files import CheckpointError
-from headlight.model.checkpoint.loading import load, save
 from headlight.model.config import KINDS
 from headlight.model.quantization.affine import (
-    DynamicLinear,
     Quantization,
-    StoredQuantization,
     UnknownPart,
     fake_quantize,
     matrices_of,
@@ -106,10 +102,10 @@ def test_other_numbers_of_bits_are_rejected(bits):
 def test_settings_are_checked():
     with pytest.raises(ValueError, match="channel or tensor"):
         Quantization(bits=4, per="row")
-    with pytest.raises(ValueError, match="dynamic activations need weights of 8 bits, not 4"):
-        StoredQuantization(bits=4, activations="dynamic")
-    with pytest.raises(ValueError, match="float or dynamic"):
-        StoredQuantization(bits=4, activations="static")
+    older = {"bits": 4, "parts": [], "per": "channel", "activations": "float"}
+    assert Quantization.from_dict(older) == Quantization(bits=4)
+    with pytest.raises(ValueError, match="an object of bits"):
+        Quantization.from_dict({**older, "activations": "dynamic"})
 
 
 # --- parts ----------------------------------------------------------------------------------------
@@ -132,39 +128,6 @@ def test_a_part_stands_for_all_matrices_inside_it(model, part, n_expected):
 def test_an_unknown_part_is_named_with_those_that_there_are(model):
     with pytest.raises(UnknownPart, match=r"'decoder\.norm'; it has .*decoder\.layers\.\*\.self_"):
         Quantization(bits=4, parts=("decoder.norm",)).chosen(matrices_of(model))
-
-
-# --- activations ----------------------------------------------------------------------------------
-
-
-def test_a_dynamic_layer_multiplies_whole_numbers():
-    torch.manual_seed(0)
-    linear = torch.nn.Linear(24, 16).requires_grad_(False)
-    linear.weight.copy_(fake_quantize(linear.weight, 8))
-    x = 3 * torch.randn(5, 24)
-    found = DynamicLinear(linear, "channel")(x)
-    most = 127 if torch.backends.quantized.engine in ("x86", "fbgemm") else 255
-    low, high = x.min().clamp(max=0).item(), x.max().clamp(min=0).item()
-    scale = (high - low) / most
-    rounded = torch.fake_quantize_per_tensor_affine(x, scale, round(-low / scale), 0, most)
-    torch.testing.assert_close(found, linear(rounded), atol=1e-4, rtol=1e-4)
-    assert not torch.allclose(found, linear(x), atol=1e-3)
-
-
-def test_a_model_with_dynamic_activations_is_near_the_one_without(
-    tmp_path, make_model, tokenizer, card, ids
-):
-    model = make_model(vocab_size=tokenizer.vocab_size)
-    stored = StoredQuantization(bits=8, activations="dynamic")
-    save(tmp_path / "q", model, tokenizer, card, quantization=stored)
-    checkpoint = load(tmp_path / "q")
-    layers = [one for one in checkpoint.model.modules() if isinstance(one, DynamicLinear)]
-    assert len(layers) == 4 + 2 + 4 + 9
-    found, exact = logits(checkpoint.model, ids), logits(model, ids)
-    assert 1e-4 < (found - exact).norm() / exact.norm() < 0.1
-    assert checkpoint.model.weights().keys() == model.weights().keys()
-    with pytest.raises(CheckpointError, match="on the CPU in float32, not on cpu in bfloat16"):
-        load(tmp_path / "q", dtype=torch.bfloat16)
 
 
 # --- passes ---------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from safetensors.torch import load_file, save_file
 from headlight.model.checkpoint.files import CheckpointError
 from headlight.model.checkpoint.loading import describe, load, save
 from headlight.model.config import KINDS
-from headlight.model.quantization.affine import StoredQuantization
+from headlight.model.quantization.affine import Quantization
 from headlight.model.quantization.storage import n_packed_bytes, pack, unpack
 from tests.model.quantization.test_affine import BITS, logits
 
@@ -34,7 +34,7 @@ def test_a_quantized_file_is_read_as_the_rounded_model(
     tmp_path, make_model, replaced, tokenizer, card, ids, kind, bits, per
 ):
     model = make_model(kind=kind, positional="learned", vocab_size=tokenizer.vocab_size)
-    stored = StoredQuantization(bits=bits, per=per)
+    stored = Quantization(bits=bits, per=per)
     save(tmp_path / "q", model, tokenizer, card, dtype=torch.float32, quantization=stored)
     found = load(tmp_path / "q")
     assert found.description.quantization == stored
@@ -45,7 +45,7 @@ def test_the_parts_that_are_not_chosen_keep_their_precision(
     tmp_path, make_model, replaced, tokenizer, card, ids
 ):
     model = make_model(vocab_size=tokenizer.vocab_size)
-    stored = StoredQuantization(bits=4, parts=("*.self_attention",))
+    stored = Quantization(bits=4, parts=("*.self_attention",))
     save(tmp_path / "q", model, tokenizer, card, dtype=torch.float32, quantization=stored)
     expected = replaced(model, 4, lambda name: ".self_attention." in name)
     assert logits(load(tmp_path / "q").model, ids).equal(logits(expected, ids))
@@ -55,7 +55,7 @@ def test_the_parts_that_are_not_chosen_keep_their_precision(
 def folder(tmp_path, make_model, tokenizer, card):
     """Return a model of 4 bits."""
     model = make_model(vocab_size=tokenizer.vocab_size)
-    save(tmp_path / "q", model, tokenizer, card, quantization=StoredQuantization(bits=4))
+    save(tmp_path / "q", model, tokenizer, card, quantization=Quantization(bits=4))
     return tmp_path / "q"
 
 
