@@ -5,14 +5,14 @@
 
 import { buildGrid } from './grid.js';
 import { countOf, buildAxis, plainAxis, labelWidth } from './scales.js';
-import { footOf, measureRoom, squareRoom } from './layout.js';
+import { measureRoom, squareRoom } from './layout.js';
 import { paperText } from './marks/mark.js';
 import { escapeForPlotly } from '../words/text.js';
 
 /**
  * @import { Drawing, Frame, Palette } from './figure.js'
  * @import { CellCursor, Grid, NumberGrid, SentenceLink } from './grid.js'
- * @import { Drawn, Mark, Plan } from './marks/mark.js'
+ * @import { Mark, Plan } from './marks/mark.js'
  * @import { Panes, Stack } from './panes.js'
  * @import { Room, Size } from './layout.js'
  * @import { Axis, Scale } from './scales.js'
@@ -30,7 +30,6 @@ import { escapeForPlotly } from '../words/text.js';
  * @property {Table} table
  * @property {Partial<SentenceLink>} [sentence] beyond what a band of tokens says
  * @property {Partial<CellCursor>} [cursor]
- * @property {boolean} [isCovered] the cursor goes over the plot and the panes below it, from 0 to 1
  */
 
 /** @typedef {{rows?: {title: string, labels?: string[]}, columns?: {title: string, labels?: string[]}} & Pick<NumberGrid, 'quantity'> & Partial<Pick<NumberGrid, 'request'|'about'|'before'|'made'|'call'|'ofRows'|'writtenNote'>>} Table titles and labels are those of the scales unless given */
@@ -39,11 +38,11 @@ import { escapeForPlotly } from '../words/text.js';
 const PAPER_LETTERS = 24;
 
 /** @type {Stack} */
-const NO_PANES = { places: [], beside: 0, above: 0, below: 0, left: 0, head: 0, hasFoot: false };
+const NO_PANES = { places: [], beside: 0, above: 0, below: 0, left: 0, head: 0 };
 
 /** @param {Chart} spec @param {Pick<Frame, 'width'|'palette'|'pageWidth'> & {height?: number}} frame @returns {Drawing & {grid: Grid}} */
 export function chart(spec, { width, palette, pageWidth, height = Infinity }) {
-  const { marks, panes, title = '', isSwapped = false, isCovered = false, size = {} } = spec;
+  const { marks, panes, title = '', isSwapped = false, size = {} } = spec;
   const isPaper = pageWidth !== undefined;
   const [x, y] = [size.isSquare ? leaning(spec.x) : spec.x, spec.y].map(
     // On paper no pointer tells the rest of a shortened label.
@@ -55,7 +54,7 @@ export function chart(spec, { width, palette, pageWidth, height = Infinity }) {
   const all = [...marks, ...(panes?.marks ?? [])];
   const ramps = all.flatMap(({ ramp }) => (ramp && ramp.legend !== 'none' ? [ramp] : []));
   const legend = legendFor(all, width);
-  const stack = panes?.stack({ isSwapped, foot: footOf(across, width), width }) ?? NO_PANES;
+  const stack = panes?.stack({ isSwapped, width }) ?? NO_PANES;
   const room = (size.isSquare ? squareRoom : measureRoom)(
     { across, down, ramps, legend, size, stack, edges: edgesOf(all), hasTitle: title !== '' },
     { width, height },
@@ -64,16 +63,14 @@ export function chart(spec, { width, palette, pageWidth, height = Infinity }) {
     width: room.inner.width + stack.beside,
     height: room.inner.height + stack.above + stack.below,
   };
-  const main = planOf({ x, y, marks, isSwapped, isCovered, palette, room, whole, width, stack });
-  const onAxes = isCovered && panes ? panes.onAxes : (/** @type {Drawn} */ mark) => mark;
-  const drawn = marks.map((mark) => onAxes(mark.draw(main), main));
+  const main = planOf({ x, y, marks, isSwapped, palette, room, whole, width, stack });
+  const drawn = marks.map((mark) => mark.draw(main));
   const [drawnAcross, drawnDown] = isSwapped ? [main.y, main.x] : [main.x, main.y];
-  const others = panes?.draw(stack, { main, whole, isCovered }) ?? [];
+  const others = panes?.draw(stack, { main, whole }) ?? [];
   const parts = [...drawn, ...others.flatMap(({ drawn: of }) => of)];
   const labelled = labelledIn([x, y], [main.x, main.y]);
-  const cover = isCovered && panes ? panes.cover(stack, main, whole.height) : null;
   return {
-    data: [...(cover ? [cover.trace] : []), ...parts.flatMap(({ traces = [] }) => traces)],
+    data: parts.flatMap(({ traces = [] }) => traces),
     layout: {
       ...baseLayout(palette, { width: room.width, height: room.height, margin: room.margin }),
       ...(isOverlaid(parts) && { barmode: 'overlay' }),
@@ -82,11 +79,7 @@ export function chart(spec, { width, palette, pageWidth, height = Infinity }) {
         ...domainIn(main, 'x'),
         ...anchorIn(across, stack, others),
       },
-      ...(cover && { yaxis: cover.axis }),
-      [cover ? 'yaxis2' : 'yaxis']: {
-        ...plainAxis(drawnDown, room.axes?.down),
-        ...domainIn(main, 'y'),
-      },
+      yaxis: { ...plainAxis(drawnDown, room.axes?.down), ...domainIn(main, 'y') },
       ...Object.assign({}, ...others.map(({ axes }) => axes)),
       shapes: parts.flatMap(({ shapes = [] }) => shapes),
       annotations: [
@@ -110,7 +103,7 @@ export function chart(spec, { width, palette, pageWidth, height = Infinity }) {
  */
 function anchorIn(across, { places }, panes) {
   const side = across.kind === 'band' && across.side === 'top' ? 'above' : 'below';
-  const last = panes.findLast(({ anchor }, at) => anchor && places[at].side === side);
+  const last = panes.findLast((_, at) => places[at].side === side);
   return last ? { anchor: last.anchor } : {};
 }
 
@@ -135,10 +128,10 @@ function isOverlaid(parts) {
 }
 
 /**
- * @param {{x: Scale, y: Scale, marks: Mark<any>[], isSwapped: boolean, isCovered: boolean, palette: Plan['palette'], room: Room, whole: Plan['inner'], width: number, stack: Stack}} of
+ * @param {{x: Scale, y: Scale, marks: Mark<any>[], isSwapped: boolean, palette: Plan['palette'], room: Room, whole: Plan['inner'], width: number, stack: Stack}} of
  * @returns {Plan} of the plot without its panes
  */
-function planOf({ x, y, marks, isSwapped, isCovered, palette, room, whole, width, stack }) {
+function planOf({ x, y, marks, isSwapped, palette, room, whole, width, stack }) {
   const { inner } = room;
   const [across, down] = isSwapped ? [y, x] : [x, y];
   /** @param {Scale} scale @param {'x'|'y'} name */
@@ -153,7 +146,7 @@ function planOf({ x, y, marks, isSwapped, isCovered, palette, room, whole, width
   return {
     x: axis(x, 'x'),
     y: axis(y, 'y'),
-    names: { x: 'x', y: isCovered ? 'y2' : 'y' },
+    names: { x: 'x', y: 'y' },
     domain: {
       x: [0, inner.width / whole.width],
       y: [1 - (stack.above + inner.height) / whole.height, 1 - stack.above / whole.height],

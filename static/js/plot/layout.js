@@ -57,7 +57,7 @@ export function measureRoom(parts, { width: available, height }) {
   const { across, down, legend, size, stack, edges, hasTitle } = parts;
   const { beside, above, below } = stack;
   const most = Math.min(available, size.widest ?? Infinity);
-  const foot = stack.hasFoot ? 0 : footOf(across, available);
+  const foot = footOf(across, available);
   const l = Math.max(leftOf(down, available), stack.left, edges.left);
   const isAside = (/** @type {Ramp} */ ramp) => ramp.legend === 'side' && !isNarrow(available);
   const asides = parts.ramps.filter(isAside);
@@ -112,7 +112,7 @@ function headOf(across, width, hasTitle) {
 }
 
 /** @param {Scale} across @param {number} width @returns {number} pixels below the plot */
-export function footOf(across, width) {
+function footOf(across, width) {
   if (across.kind === 'pixels') return 0;
   if (across.kind !== 'band') return 44;
   if (across.side === 'top') return 0;

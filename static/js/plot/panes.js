@@ -15,7 +15,7 @@ import { paperText } from './marks/mark.js';
 /**
  * @typedef {Object} Pane
  * @property {Scale} [x] with it, the pane is to the right of the plot; below it if swapped
- * @property {Scale} [y] with it, the pane is below the plot; to its right if swapped. With both: below
+ * @property {Scale} [y] with it, the pane is below the plot; to its right if swapped
  * @property {Mark<any>[]} marks
  * @property {number} pixels its width to the right, its height below
  * @property {number} [gap] pixels before it
@@ -35,24 +35,21 @@ import { paperText } from './marks/mark.js';
 export function panes(list) {
   return {
     marks: list.flatMap(({ marks }) => marks),
-    /** @param {{isSwapped: boolean, foot: number, width: number}} of */
+    /** @param {{isSwapped: boolean, width: number}} of */
     stack: (of) => stackOf(list, of),
-    /** @param {Stack} stack @param {{main: Plan, whole: {width: number, height: number}, isCovered: boolean}} of */
+    /** @param {Stack} stack @param {{main: Plan, whole: {width: number, height: number}}} of */
     draw: (stack, of) => drawnPanes(list, stack, of),
-    cover: coverOf,
-    onAxes,
   };
 }
 
 /**
  * @typedef {Object} Stack the places of panes, in pixels from the plot outwards
- * @property {{side: PaneSide, from: number, to: number, isApart: boolean}[]} places `isApart`: with its own two scales
+ * @property {{side: PaneSide, from: number, to: number}[]} places
  * @property {number} beside
  * @property {number} above
  * @property {number} below
  * @property {number} left of the plot, for numbers and titles of panes
  * @property {number} head pixels above the plot, for titles of panes to its right
- * @property {boolean} hasFoot the labels of the axis across lie between two panes
  */
 
 const GAP = 8;
@@ -61,26 +58,23 @@ const ROOM_FOR_LEVEL = 32;
 const LINE = 14;
 
 /** @param {Pane} pane @param {boolean} isSwapped @returns {PaneSide} */
-function sideOf({ x, y, isAbove }, isSwapped) {
-  if (!(x && y) && Boolean(x) !== isSwapped) return 'beside';
+function sideOf({ x, isAbove }, isSwapped) {
+  if (Boolean(x) !== isSwapped) return 'beside';
   return isAbove ? 'above' : 'below';
 }
 
 /**
  * @param {Pane[]} panes in their order from the plot outwards
- * @param {{isSwapped: boolean, foot: number, width: number}} of `foot`: pixels that the labels of the axis across need below it
+ * @param {{isSwapped: boolean, width: number}} of
  * @returns {Stack}
  */
-function stackOf(panes, { isSwapped, foot, width }) {
+function stackOf(panes, { isSwapped, width }) {
   const end = { beside: 0, above: 0, below: 0 };
-  let hasFoot = false;
   const places = panes.map((pane) => {
     const side = sideOf(pane, isSwapped);
-    const isApart = Boolean(pane.x && pane.y);
-    const from = end[side] + (pane.gap ?? GAP) + (isApart && !hasFoot ? foot : 0);
-    hasFoot ||= isApart;
+    const from = end[side] + (pane.gap ?? GAP);
     end[side] = from + pane.pixels;
-    return { side, from, to: end[side], isApart };
+    return { side, from, to: end[side] };
   });
   const lefts = panes.map(({ x, y, title = [], titleAt }, at) => {
     const down = isSwapped ? x : y;
@@ -92,20 +86,19 @@ function stackOf(panes, { isSwapped, foot, width }) {
     return pixels < ROOM_FOR_LEVEL ? labelWidth(title, TYPE) : title.length * LINE;
   });
   const [left, head] = [lefts, heads].map((each) => Math.max(0, ...each));
-  return { ...end, places, hasFoot, left, head: head && head + 6 };
+  return { ...end, places, left, head: head && head + 6 };
 }
 
 /**
  * @param {Pane[]} panes
  * @param {Stack} stack
- * @param {{main: Plan, whole: {width: number, height: number}, isCovered: boolean}} of
- * @returns {{drawn: Drawn[], axes: Record<string, Record<string, unknown>>, anchor: string|undefined, notes: Record<string, unknown>[]}[]} pane by pane; `anchor`: its axis, if labels of the plot go to its edge
+ * @param {{main: Plan, whole: {width: number, height: number}}} of
+ * @returns {{drawn: Drawn[], axes: Record<string, Record<string, unknown>>, anchor: string, notes: Record<string, unknown>[]}[]} pane by pane; `anchor`: its axis down the page
  */
-function drawnPanes(panes, stack, { main, whole, isCovered }) {
+function drawnPanes(panes, stack, { main, whole }) {
   return panes.map((pane, at) => {
     const { side, from, to } = stack.places[at];
     const isBeside = side === 'beside';
-    const number = at + (isCovered ? 3 : 2);
     const [left, down] = [main.inner.width, main.inner.height + stack.above];
     /** @type {Record<PaneSide, [number, number]>} */
     const domains = {
@@ -113,11 +106,11 @@ function drawnPanes(panes, stack, { main, whole, isCovered }) {
       below: [1 - (down + to) / whole.height, 1 - (down + from) / whole.height],
       above: [1 - (stack.above - from) / whole.height, 1 - (stack.above - to) / whole.height],
     };
-    const plan = planOf(pane, main, { isBeside, number, domain: domains[side] });
+    const plan = planOf(pane, main, { isBeside, number: at + 2, domain: domains[side] });
     return {
       drawn: pane.marks.map((mark) => onAxes(mark.draw(plan), plan)),
       axes: axesOf(plan, main),
-      anchor: stack.places[at].isApart ? undefined : plan.names.y,
+      anchor: plan.names.y,
       notes: titleOf(pane, plan, isBeside),
     };
   });
@@ -186,29 +179,6 @@ function titleOf({ title, titleAt = 'above', pixels }, { domain, palette }, isBe
     return [paperText(text, palette.muted, { x: left, xanchor: 'left', ...above }, 12)];
   const upright = { x: (left + right) / 2, xanchor: 'center', textangle: -90 };
   return [paperText(text, palette.muted, { ...upright, ...above }, 12)];
-}
-
-/**
- * Return an axis from 0 to 1 over the plot and the panes below it that share x, for a cursor over
- * all of them. Plotly keeps an axis only if something is drawn on it.
- * @param {Stack} stack
- * @param {Plan} main
- * @param {number} height of the whole
- */
-function coverOf({ places, above }, main, height) {
-  const shared = places.filter(({ side, isApart }) => side === 'below' && !isApart);
-  const down = above + main.inner.height + Math.max(0, ...shared.map(({ to }) => to));
-  return {
-    axis: { range: [0, 1], domain: [1 - down / height, main.domain.y[1]], visible: false },
-    trace: {
-      type: 'scatter',
-      mode: 'markers',
-      x: [0],
-      y: [0.5],
-      marker: { opacity: 0 },
-      hoverinfo: 'none',
-    },
-  };
 }
 
 /**

@@ -3,9 +3,9 @@ import { test } from 'node:test';
 import { chart } from '../../../static/js/plot/chart.js';
 import { panes } from '../../../static/js/plot/panes.js';
 import { bar } from '../../../static/js/plot/marks/bar.js';
-import { cell, reader } from '../../../static/js/plot/marks/mark.js';
+import { cell } from '../../../static/js/plot/marks/mark.js';
 import { ruleAt } from '../../../static/js/plot/marks/decorations.js';
-import { band, linear, pixels } from '../../../static/js/plot/scales.js';
+import { band, linear } from '../../../static/js/plot/scales.js';
 import { near, PALETTE } from '../sample.js';
 
 const MATRIX = { rows: 2, columns: 3, data: Float64Array.from([0, 1, 2, 3, 4, 5]) };
@@ -81,41 +81,6 @@ test('swapped, a pane changes its side with the scale that it shares', () => {
   const orientations = data.flatMap(({ orientation }) => orientation ?? []);
   deepEqual(orientations, ['v', 'h']);
   deepEqual([grid.rows, grid.columns], [3, 2]);
-});
-
-test('a pane with two scales of its own lies below the labels of the others', () => {
-  const apart = { x: pixels([0, 9]), y: pixels([0, 1]), marks: right.marks };
-  const spec = { x: band(['a', 'b', 'c'], { title: 'keys' }) };
-  const gap = 10;
-  const both = [
-    { ...below, pixels: 40 },
-    { ...apart, pixels: 30, gap },
-  ];
-  const { layout } = drawn(both, spec);
-  const room = span(layout, 'yaxis3')[0] - span(layout, 'yaxis2')[1];
-  equal(layout.xaxis.anchor, 'y2');
-  ok(room >= gap + 40, 'for labels and a title');
-  const without = drawn(both.slice(0, 1), spec).layout;
-  near(without.margin.b - layout.margin.b, room - gap);
-});
-
-test('a cover is one axis over the plot and the panes that share x', () => {
-  const read = reader(3, 1, {
-    value: ({ row }) => row,
-    hits: () => ({ box: () => null, at: () => null }),
-  });
-  const marks = [read, cell(MATRIX, { ramp: { ...RAMP, legend: 'none' } })];
-  const list = [
-    { ...below, pixels: 40 },
-    { x: pixels([0, 9]), y: pixels([0, 1]), marks: right.marks, pixels: 30 },
-  ];
-  const { data, layout } = drawn(list, { marks, isCovered: true });
-  const [from, to] = span(layout, 'yaxis');
-  near(from, span(layout, 'yaxis2')[0]);
-  near(to, span(layout, 'yaxis3')[1]);
-  deepEqual(layout.yaxis.range, [0, 1]);
-  const [anchor, map] = data;
-  deepEqual([anchor.yaxis, map.yaxis], [undefined, 'y2'], 'something is drawn on it');
 });
 
 test('titles are next to their panes, upright where a pane is narrow', () => {
