@@ -251,34 +251,6 @@ test('incompatible switches are not offered', () => {
   deepEqual(controlNamed('attention_heads', { ...several, head: 1 }).value, [1], 'the open head');
 });
 
-/** The switches below the drawing. */
-const weightControls = (state = {}, trace = sampleTrace()) =>
-  attention.figure(trace, { ...FRAME, ...state }).controls;
-
-test('the weight of the chosen cell can be set by hand, where one head shows its weights', () => {
-  const [weight, ...others] = weightControls({ query: 3, key: 2 });
-  equal(others.length, 0);
-  deepEqual(
-    [weight.name, weight.value, weight.least, weight.most, weight.isTyped],
-    ['weight', 0.8, 0, 1, true],
-  );
-  match(plain(weight.label), /“saw”.* for .*“<b>”/);
-  const [set, fixed] = weightControls({ query: 3, key: 2, weight: 0.1 });
-  deepEqual([set.value, fixed.name, fixed.value], [0.1, 'weight_fixed', false]);
-  equal(weightControls({ query: 3, key: 1 })[0].value, 0.067);
-  equal(weightControls({ query: 3 })[0].value, 0.8, 'the strongest of the row');
-  for (const state of [
-    { query: 2, key: 3 },
-    { attention_which: 'mean' },
-    { attention_words: true },
-    { attention_what: 'log' },
-    { isSaved: true },
-  ])
-    deepEqual(weightControls({ query: 3, key: 2, ...state }), [], JSON.stringify(state));
-  const rating = { ...sampleTrace(), card: { kind: 'decoder', analyses: ['reward'] } };
-  deepEqual(weightControls({ query: 3 }, rating), [], 'a reward model predicts no token');
-});
-
 test('a weight that is set is drawn, and the others of its row make room for it', () => {
   const state = { query: 3, key: 2 };
   const rowOf = (more) => rowsOf(shown({ ...state, ...more }))[3].filter(Number.isFinite);

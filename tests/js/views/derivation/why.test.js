@@ -1,7 +1,7 @@
 import { deepEqual, doesNotMatch, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { why } from '../../../../static/js/views/derivation/why.js';
-import { FRAME, pairTrace, TOKENS, plain } from '../../sample.js';
+import { FRAME, pairTrace, sampleTrace, TOKENS, plain } from '../../sample.js';
 import { assertReadable, WIDTHS } from '../view_contract.js';
 import { asked, askedOfPair } from './sample.js';
 
@@ -160,4 +160,28 @@ test('all keys of a query stand side by side, and each row sums to the product o
     match(grid.describe(1, 2), /dimension 2: .* × .* = .*; sum .*, weight/);
     deepEqual(grid.choose(2, 0), { key: 2 });
   }
+});
+
+/** The switches that set a weight by hand. */
+const weightControls = (state = {}, trace = sampleTrace()) =>
+  why
+    .controls(trace, { ...FRAME, ...PLAIN, ...state })
+    .filter(({ name }) => name?.startsWith('weight'));
+
+test('the weight of the chosen cell can be set by hand where it is derived', () => {
+  const [weight, ...others] = weightControls({ query: 3, key: 2 });
+  equal(others.length, 0);
+  deepEqual(
+    [weight.name, weight.value, weight.least, weight.most, weight.isTyped],
+    ['weight', 0.8, 0, 1, true],
+  );
+  match(plain(weight.label), /“saw”.* for .*“<b>”/);
+  const [set, fixed] = weightControls({ query: 3, key: 2, weight: 0.1 });
+  deepEqual([set.value, fixed.name, fixed.value], [0.1, 'weight_fixed', false]);
+  equal(weightControls({ query: 3, key: 1 })[0].value, 0.067);
+  equal(weightControls({ query: 3 })[0].value, 0.8, 'the strongest of the row');
+  for (const state of [{ query: 2, key: 3 }, { isSaved: true }])
+    deepEqual(weightControls({ query: 3, key: 2, ...state }), [], JSON.stringify(state));
+  const rating = { ...sampleTrace(), card: { kind: 'decoder', analyses: ['reward'] } };
+  deepEqual(weightControls({ query: 3 }, rating), [], 'a reward model predicts no token');
 });
