@@ -24,13 +24,16 @@ const SIZES = [
 const MOST_LINES = 3;
 /** Weight from which an arc says its share. */
 const SAID = 0.1;
-const LABEL = 20; // pixels above an arc, which rises to three quarters of its height
+const ABOVE = 8; // pixels from the middle of an arc to its label
+const LABEL = 24; // pixels above an arc, which rises to three quarters of its height
 const LABEL_WIDTH = 44; // pixels that two labels next to each other need
 /** Pixels from a line to the way of an arc above it, and from the text to its way along the margin. */
 const [BETWEEN, MARGIN] = [2, 7];
 const SVG = 'http://www.w3.org/2000/svg';
 
 /** @typedef {{text: string, chance: string}} Slot the next word, and its probability */
+/** @typedef {{x: number, y: number}} Point */
+/** @typedef {{d: string, places: Point[], points?: Point[], isThin?: boolean}} Path `places` of its label, the best first; `points` on it that no label covers */
 
 /** @param {string} text @returns {string} large, middle, small, or long: a plain box */
 export function sizeOf(text) {
@@ -222,16 +225,14 @@ export class Hero {
       const isBelow = from.side !== to.side; // of a translation, up to the sentence
       return [{ path: pathOf(start, end, { frame, zoom, room, isBelow }), share, isPast }];
     });
-    /** @type {{x: number, y: number}[]} */
+    /** @type {Point[]} */
     const said = [];
+    const points = drawn.flatMap(({ path }) => path.points ?? []);
     svg.replaceChildren(
       ...drawn.flatMap(({ path, share, isPast }) => {
-        const isFree = said.every(
-          ({ x, y }) => Math.abs(x - path.x) > LABEL_WIDTH || Math.abs(y - path.y) > LABEL,
-        );
-        const isSaid = share >= SAID && isFree && !path.isQuiet;
-        if (isSaid) said.push(path);
-        return arcNodes(path, share, { isPast, isSaid });
+        const place = share >= SAID && path.places.find((each) => isFree(each, points, said));
+        if (place) said.push(place);
+        return arcNodes(path, share, { isPast, place });
       }),
     );
   }
@@ -264,7 +265,7 @@ function spotAt({ clientX, clientY }) {
  * @param {HTMLElement} start
  * @param {HTMLElement} end
  * @param {{frame: DOMRect, zoom: number, room: number, isBelow: boolean}} within `zoom` of the page: the boxes are measured in it, the arcs are not; `room` above the first line; `isBelow`: the arc goes up to another text
- * @returns {{d: string, x: number, y: number, isThin?: boolean, isQuiet?: boolean}} the label's place, where it is not quiet
+ * @returns {Path}
  */
 function pathOf(start, end, { frame, zoom, room, isBelow }) {
   const [a, b] = [start, end].map((node) => node.getBoundingClientRect());
@@ -273,18 +274,41 @@ function pathOf(start, end, { frame, zoom, room, isBelow }) {
   if (isBelow) {
     const middle = (y1 + y2) / 2;
     const d = `M${x1} ${y1} C${x1} ${middle} ${x2} ${middle} ${x2} ${y2}`;
-    return { d, x: Math.min(x1, x2) - LABEL_WIDTH / 2, y: middle + 5 };
+    return { d, places: [{ x: Math.min(x1, x2) - LABEL_WIDTH / 2, y: middle + 5 }] };
   }
   const isFirst = (/** @type {number} */ y) => y < room + a.height / zoom / 2;
-  if (!isFirst(y1) || !isFirst(y2))
-    return { ...betweenLines([x1, x2], [y1, y2], frame.width / zoom), isQuiet: !isFirst(y2) };
+  if (!isFirst(y1) || !isFirst(y2)) {
+    const { places, ...path } = betweenLines([x1, x2], [y1, y2], frame.width / zoom);
+    return { ...path, places: isFirst(y2) ? places : [] };
+  }
   const height = Math.min((room - LABEL) / 0.75, 26 + Math.abs(x1 - x2) / 7);
   const top = Math.min(y1, y2) - height;
+  const at = (/** @type {number} */ t) => ({
+    x: x1 + (x2 - x1) * t * t * (3 - 2 * t),
+    y: y1 * (1 - t) ** 3 + 3 * top * t * (1 - t) + y2 * t ** 3,
+  });
+  const beside = (Math.sign(x2 - x1) * LABEL_WIDTH) / 2; // the arc, where it falls to the word
   return {
     d: `M${x1} ${y1} C${x1} ${top} ${x2} ${top} ${x2} ${y2}`,
-    x: (x1 + x2) / 2,
-    y: (y1 + y2) / 8 + (top * 6) / 8 - 4,
+    points: Array.from({ length: 25 }, (_, nth) => at(nth / 24)),
+    places: [0.5, 0.6, 0.7, 0.8, 0.88].map((t) => {
+      const { x, y } = at(t);
+      return { x: x + beside * Math.min(1, 3 * (t - 0.5)), y: y - ABOVE };
+    }),
   };
+}
+
+/**
+ * Return true if a label covers no arc and no other label.
+ * @param {Point} place
+ * @param {Point[]} points of all arcs
+ * @param {Point[]} said the places of other labels
+ */
+function isFree({ x, y }, points, said) {
+  return (
+    said.every((other) => Math.abs(x - other.x) > LABEL_WIDTH || Math.abs(y - other.y) > 16) &&
+    points.every((point) => Math.abs(x - point.x) > 18 || point.y > y + 2 || point.y < y - 14)
+  );
 }
 
 /**
@@ -300,20 +324,25 @@ function betweenLines([x1, x2], [y1, y2], width) {
   const along = Math.abs(y1 - y2) > MARGIN ? `H${margin} V${to} ` : '';
   const d = `M${x1} ${y1 + BETWEEN} V${from} ${along}H${x2} V${y2 + BETWEEN}`;
   // Its label keeps within the text.
-  return { d, x: Math.min(x2, width - LABEL_WIDTH / 2), y: to - MARGIN, isThin: true };
+  return {
+    d,
+    places: [{ x: Math.min(x2, width - LABEL_WIDTH / 2), y: to - MARGIN }],
+    isThin: true,
+  };
 }
 
-/** @param {{d: string, x: number, y: number, isThin?: boolean}} path @param {number} share @param {{isPast: boolean, isSaid: boolean}} of */
-function arcNodes({ d, x, y, isThin = false }, share, { isPast, isSaid }) {
+/** @param {Path} path @param {number} share @param {{isPast: boolean, place: Point|undefined|false}} of `place` of its label */
+function arcNodes({ d, isThin = false }, share, { isPast, place }) {
   const arc = document.createElementNS(SVG, 'path');
   arc.setAttribute('d', d);
   arc.setAttribute('pathLength', '1');
   arc.classList.toggle('is-past', isPast);
   arc.setAttribute('stroke-width', String(1 + (isThin ? 1.5 : 6) * share));
+  if (!place) return [arc];
   const label = document.createElementNS(SVG, 'text');
-  label.setAttribute('x', String(x));
-  label.setAttribute('y', String(y));
+  label.setAttribute('x', String(place.x));
+  label.setAttribute('y', String(place.y));
   label.setAttribute('text-anchor', 'middle');
   label.textContent = percent(share, 0);
-  return isSaid ? [arc, label] : [arc];
+  return [arc, label];
 }

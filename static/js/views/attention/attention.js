@@ -2,16 +2,16 @@
  * Attention: the weights of one head by query and key, its scores, or several heads combined.
  */
 
-import { noticeOf, READING } from "../../api/answers.js";
-import { counted, capitalised } from "../../words/lists.js";
-import { percent } from "../../words/numbers.js";
-import { quoted } from "../../words/tokens.js";
-import { ATTENTIONS, tokensOf } from "../../trace/attention.js";
-import { asksRoles, findRoles } from "../../rules/head_insight.js";
-import { canBeLines, QUANTITIES } from "../../state/attention_switches.js";
-import { range } from "../../trace/trace.js";
-import { rolesIn } from "../../plot/roles.js";
-import { choosing } from "../../state/state.js";
+import { noticeOf, READING } from '../../api/answers.js';
+import { counted, capitalised } from '../../words/lists.js';
+import { percent } from '../../words/numbers.js';
+import { quoted } from '../../words/tokens.js';
+import { ATTENTIONS, tokensOf } from '../../trace/attention.js';
+import { asksRoles, findRoles } from '../../rules/head_insight.js';
+import { canBeLines, QUANTITIES } from '../../state/attention_switches.js';
+import { range } from '../../trace/trace.js';
+import { rolesIn } from '../../plot/roles.js';
+import { choosing } from '../../state/state.js';
 import {
   chosenIn,
   cursorOf,
@@ -21,15 +21,10 @@ import {
   sentenceOf,
   tableOf,
   WRITTEN,
-} from "./matrix.js";
-import {
-  asks,
-  hiddenBy,
-  readSetting,
-  selectWeights,
-} from "./chosen_weights.js";
-import { wordingFor } from "./wording.js";
-import { control, choice, numbered } from "../../ui/controls.js";
+} from './matrix.js';
+import { asks, hiddenBy, readSetting, selectWeights } from './chosen_weights.js';
+import { wordingFor } from './wording.js';
+import { control, choice, numbered } from '../../ui/controls.js';
 
 /**
  * @import { Trace } from '../../trace/trace.js'
@@ -43,21 +38,17 @@ import { control, choice, numbered } from "../../ui/controls.js";
 let linesChart = null;
 
 async function loadLines() {
-  ({ linesChart } = await import("../../plot/line_map.js"));
+  ({ linesChart } = await import('../../plot/line_map.js'));
 }
 
 /** @type {ViewCode} */
 export const attention = {
-  loadOverview: async () =>
-    (await import("../../ui/heads_block.js")).createHeadsBlock,
-  ...wordingFor("decoder"),
+  loadOverview: async () => (await import('../../ui/heads_block.js')).createHeadsBlock,
+  ...wordingFor('decoder'),
   wording: (trace, state) => {
     const setting = readSetting(trace, state);
     return setting
-      ? wordingFor(
-          setting.isWritten ? "written" : setting.place.id,
-          setting.switches,
-        )
+      ? wordingFor(setting.isWritten ? 'written' : setting.place.id, setting.switches)
       : {};
   },
   ...ATTENTIONS,
@@ -65,14 +56,12 @@ export const attention = {
     ...asks(trace, state),
     ...asksRoles(trace),
     // Of layers whose weights are not here, All heads shows small maps.
-    ...(trace.isLayered && {
-      maps: { capture: [], analyses: [], resolution: 48 },
-    }),
+    ...(trace.isLayered && { maps: { capture: [], analyses: [], resolution: 48 } }),
   }),
 
   /** Load the lines if they are wanted and not here yet. */
   prepare(trace, state) {
-    const isWanted = readSetting(trace, state)?.switches.as === "lines";
+    const isWanted = readSetting(trace, state)?.switches.as === 'lines';
     return isWanted && !linesChart ? loadLines() : undefined;
   },
   controls: (trace, state) => {
@@ -81,9 +70,9 @@ export const attention = {
     const display = [
       ...ofWhat(setting),
       ...ofHow(setting),
-      choice("range", "Colours", state.range, RANGES),
-      ...(trace.card?.analyses.includes("logit_attribution")
-        ? [choice("map", "Map of the model", state.map, coloursFor(trace))]
+      choice('range', 'Colours', state.range, RANGES),
+      ...(trace.card?.analyses.includes('logit_attribution')
+        ? [choice('map', 'Map of the model', state.map, coloursFor(trace))]
         : []),
     ];
     return display.map((control) => ({ ...control, isMore: true }));
@@ -91,49 +80,33 @@ export const attention = {
 
   figure(trace, state) {
     const setting = readSetting(trace, state);
-    if (!setting)
-      return {
-        title: "Attention",
-        notice: "This trace holds no attention weights.",
-      };
+    if (!setting) return { title: 'Attention', notice: 'This trace holds no attention weights.' };
     const awaited = Object.keys(asks(trace, state))
       .map((name) => noticeOf(state.answers?.[name]))
       .find(Boolean);
-    if (awaited) return { title: "Attention", notice: awaited };
-    const isOfLines = setting.switches.as === "lines";
-    if (isOfLines && !linesChart)
-      return { title: "Attention", notice: READING, isWaiting: true };
+    if (awaited) return { title: 'Attention', notice: awaited };
+    const isOfLines = setting.switches.as === 'lines';
+    if (isOfLines && !linesChart) return { title: 'Attention', notice: READING, isWaiting: true };
     const subject = selectWeights(trace, state, setting);
     const { name, quantity, matrix } = subject;
     if (matrix.rows * matrix.columns === 0)
       return {
         title: capitalised(name),
-        notice: "Every token is hidden. Hide fewer of them to see the map.",
+        notice: 'Every token is hidden. Hide fewer of them to see the map.',
       };
     const chosen = chosenIn(trace, state, subject);
     const isResting = subject.switches.resting > 0;
     return {
-      title:
-        capitalised(name) +
-        (isResting ? ", without the first token" : "") +
-        quantity.suffix,
-      facts: subject.switches.which === "head" ? findRoles(state) : [],
+      title: capitalised(name) + (isResting ? ', without the first token' : '') + quantity.suffix,
+      facts: subject.switches.which === 'head' ? findRoles(state) : [],
       summary: `${capitalised(quantity.noun)} of ${name}: ${matrix.rows} queries by ${matrix.columns} keys.`,
       ...(isOfLines && linesChart
         ? asLines(linesChart, trace, state, subject, chosen)
-        : {
-            ...matrixChart(trace, state, subject),
-            help: notesOf(trace, subject),
-          }),
+        : { ...matrixChart(trace, state, subject), help: notesOf(trace, subject) }),
       actions: [
         ...actionsFor(trace, state, subject, chosen),
         ...(isResting
-          ? [
-              {
-                label: "Show the first token",
-                patch: { attention_hide: "nothing" },
-              },
-            ]
+          ? [{ label: 'Show the first token', patch: { attention_hide: 'nothing' } }]
           : []),
       ],
     };
@@ -152,7 +125,7 @@ function asLines(drawLines, trace, state, subject, { row }) {
   const { drawing, left } = drawLines(
     {
       weights: subject.matrix,
-      titles: { rows: subject.isWritten ? WRITTEN : "query", columns: "key" },
+      titles: { rows: subject.isWritten ? WRITTEN : 'query', columns: 'key' },
       quantity: subject.quantity.noun,
       threshold: Math.max(0, leastOf(subject)),
       ceiling: subject.scale.top,
@@ -181,16 +154,14 @@ function actionsFor(
   { query, row, column },
 ) {
   if (whyNot(switches) || row < 0) return [];
-  const head = switches.which === "head" ? open : switches.heads[0];
+  const head = switches.which === 'head' ? open : switches.heads[0];
   const value = matrix.data[row * matrix.columns + column];
-  const label = Number.isNaN(value)
-    ? "Why is it hidden?"
-    : `Why ${quantity.write(value)}?`;
+  const label = Number.isNaN(value) ? 'Why is it hidden?' : `Why ${quantity.write(value)}?`;
   return [
     {
       label,
       patch: {
-        view: "why",
+        view: 'why',
         ...choosing(trace, place.rows, isWritten ? query - 1 : query),
         key: columns[column].first,
         layer,
@@ -201,16 +172,12 @@ function actionsFor(
 }
 
 const RANGES = [
-  { id: "one", title: "0 to 1", help: "The same colours for every head" },
-  { id: "head", title: "0 to max", help: "Up to each head’s own maximum" },
+  { id: 'one', title: '0 to 1', help: 'The same colours for every head' },
+  { id: 'head', title: '0 to max', help: 'Up to each head’s own maximum' },
 ];
 const COLOURS = [
-  {
-    id: "effect",
-    title: "Effect",
-    help: "What each head adds to the chosen next word",
-  },
-  { id: "writes", title: "Writes", help: "The share of what its layer writes" },
+  { id: 'effect', title: 'Effect', help: 'What each head adds to the chosen next word' },
+  { id: 'writes', title: 'Writes', help: 'The share of what its layer writes' },
 ];
 /** @param {Trace} trace */
 const coloursFor = (trace) => [
@@ -222,92 +189,67 @@ const coloursFor = (trace) => [
   })),
 ];
 const WHICH = [
-  { id: "head", title: "One head", help: "The head chosen in the overview" },
+  { id: 'head', title: 'One head', help: 'The head chosen in the overview' },
+  { id: 'heads', title: 'Several', help: 'The mean of selected heads of this layer' },
+  { id: 'mean', title: 'Mean', help: 'The mean of all heads of this layer' },
   {
-    id: "heads",
-    title: "Several",
-    help: "The mean of selected heads of this layer",
-  },
-  { id: "mean", title: "Mean", help: "The mean of all heads of this layer" },
-  {
-    id: "max",
-    title: "Largest",
-    help: "In each cell the largest weight of all heads of this layer",
+    id: 'max',
+    title: 'Largest',
+    help: 'In each cell the largest weight of all heads of this layer',
   },
   {
-    id: "rollout",
-    title: "Rollout",
-    help: "Attention through all layers up to this one (rollout)",
+    id: 'rollout',
+    title: 'Rollout',
+    help: 'Attention through all layers up to this one (rollout)',
   },
 ];
 const AS = [
-  {
-    id: "matrix",
-    title: "Matrix",
-    help: "A row for each query, a column for each key",
-  },
-  { id: "lines", title: "Lines", help: "Lines between two columns of words" },
+  { id: 'matrix', title: 'Matrix', help: 'A row for each query, a column for each key' },
+  { id: 'lines', title: 'Lines', help: 'Lines between two columns of words' },
 ];
 const ROWS = [
+  { id: 'written', title: 'How it was written', help: 'The row from which the word was written' },
   {
-    id: "written",
-    title: "How it was written",
-    help: "The row from which the word was written",
-  },
-  {
-    id: "next",
-    title: "What it reads",
-    help: "The row of the word, from which the next is written",
+    id: 'next',
+    title: 'What it reads',
+    help: 'The row of the word, from which the next is written',
   },
 ];
 const HIDE = [
   {
-    id: "auto",
-    title: "As needed",
-    help: "The first token, where most of the attention of a large model’s head rests on it and hides the rest",
+    id: 'auto',
+    title: 'As needed',
+    help: 'The first token, where most of the attention of a large model’s head rests on it and hides the rest',
   },
-  { id: "nothing", title: "Nothing" },
+  { id: 'nothing', title: 'Nothing' },
   {
-    id: "first",
-    title: "First token",
-    help: "Many heads attend to it when they find nothing else (an attention sink)",
+    id: 'first',
+    title: 'First token',
+    help: 'Many heads attend to it when they find nothing else (an attention sink)',
   },
   {
-    id: "special",
-    title: "Special tokens",
-    help: "Tokens that are not text, such as the start marker",
+    id: 'special',
+    title: 'Special tokens',
+    help: 'Tokens that are not text, such as the start marker',
   },
 ];
 
 /** @param {NonNullable<ReturnType<typeof readSetting>>} setting @returns {Control[]} */
 function ofWhat({ place, nHeads, switches: { what, which, heads } }) {
-  const quantities = Object.entries(QUANTITIES).map(
-    ([id, { title, help }]) => ({
-      id,
-      title,
-      help,
-    }),
-  );
-  const isRolled = which === "rollout";
-  const canRoll =
-    place.id !== "cross" && (what === "weights" || what === "log");
+  const quantities = Object.entries(QUANTITIES).map(([id, { title, help }]) => ({
+    id,
+    title,
+    help,
+  }));
+  const isRolled = which === 'rollout';
+  const canRoll = place.id !== 'cross' && (what === 'weights' || what === 'log');
   return [
-    choice(
-      "attention_what",
-      "Show",
-      what,
-      isRolled ? quantities.slice(0, 2) : quantities,
-    ),
-    choice(
-      "attention_which",
-      "Of",
-      which,
-      canRoll ? WHICH : WHICH.slice(0, -1),
-    ),
-    ...(which === "heads"
+    choice('attention_what', 'Show', what, isRolled ? quantities.slice(0, 2) : quantities),
+    choice('attention_which', 'Of', which, canRoll ? WHICH : WHICH.slice(0, -1)),
+    ...(which === 'heads'
       ? [
-          control("counts", "attention_heads", "Heads", heads, {
-            options: numbered(range(nHeads), "Head"),
+          control('counts', 'attention_heads', 'Heads', heads, {
+            options: numbered(range(nHeads), 'Head'),
           }),
         ]
       : []),
@@ -317,38 +259,24 @@ function ofWhat({ place, nHeads, switches: { what, which, heads } }) {
 /** @param {NonNullable<ReturnType<typeof readSetting>>} setting @returns {Control[]} */
 function ofHow({ place, isWritten, switches }) {
   const { what, as, isWords, hidden, threshold, isShare } = switches;
-  const words = control("flag", "attention_words", "Whole words", isWords, {
+  const words = control('flag', 'attention_words', 'Whole words', isWords, {
     isSet: isWords,
-    help: "The tokens of a word merged: columns summed, rows averaged",
+    help: 'The tokens of a word merged: columns summed, rows averaged',
   });
-  const hide = choice("attention_hide", "Mute", hidden, HIDE);
-  const least = control(
-    "number",
-    "attention_threshold",
-    "Threshold",
-    threshold,
-    {
-      least: 0,
-      most: isShare ? 0.5 : 1,
-      step: 0.01,
-      isSet: threshold > 0,
-      shown:
-        threshold === 0
-          ? "none"
-          : isShare
-            ? String(threshold)
-            : percent(threshold, 0),
-    },
-  );
-  const more = [
-    ...(isShare ? [words] : []),
-    ...(what === "scores" ? [] : [least]),
-  ];
+  const hide = choice('attention_hide', 'Mute', hidden, HIDE);
+  const least = control('number', 'attention_threshold', 'Threshold', threshold, {
+    least: 0,
+    most: isShare ? 0.5 : 1,
+    step: 0.01,
+    isSet: threshold > 0,
+    shown: threshold === 0 ? 'none' : isShare ? String(threshold) : percent(threshold, 0),
+  });
+  const more = [...(isShare ? [words] : []), ...(what === 'scores' ? [] : [least])];
   return [
-    ...(place.id === "cross"
-      ? [choice("attention_rows", "Word", isWritten ? "written" : "next", ROWS)]
+    ...(place.id === 'cross'
+      ? [choice('attention_rows', 'Word', isWritten ? 'written' : 'next', ROWS)]
       : []),
-    ...(canBeLines(what) ? [choice("attention_as", "As", as, AS)] : []),
+    ...(canBeLines(what) ? [choice('attention_as', 'As', as, AS)] : []),
     hide,
     ...more,
   ];
@@ -368,11 +296,11 @@ function notesOf(trace, subject, nLeft = 0) {
     ofWords(switches),
     ofHidden(trace, subject),
     ofThreshold(switches),
-    nLeft > 0 ? `The ${counted(nLeft, "faintest line")} are left out.` : "",
+    nLeft > 0 ? `The ${counted(nLeft, 'faintest line')} are left out.` : '',
     whyNot(switches),
   ]
     .filter(Boolean)
-    .join(" ");
+    .join(' ');
 }
 
 /**
@@ -381,24 +309,22 @@ function notesOf(trace, subject, nLeft = 0) {
  * @returns {string} '' if it can
  */
 function whyNot({ which, heads, isWords }) {
-  const isOne = which === "head" || (which === "heads" && heads.length === 1);
-  if (!isOne) return "“Why” needs one head.";
-  return isWords
-    ? "“Why” needs single tokens; a cell of whole words combines several."
-    : "";
+  const isOne = which === 'head' || (which === 'heads' && heads.length === 1);
+  if (!isOne) return '“Why” needs one head.';
+  return isWords ? '“Why” needs single tokens; a cell of whole words combines several.' : '';
 }
 
 /** @param {Switches} switches */
 function ofHeads({ which, isShare }) {
-  return which === "max" && isShare
-    ? "Each cell is the largest weight of any head, so rows sum to 1 or more."
-    : "";
+  return which === 'max' && isShare
+    ? 'Each cell is the largest weight of any head, so rows sum to 1 or more.'
+    : '';
 }
 
 /** @param {Switches} switches */
 function ofWords({ isWords, which }) {
-  if (!isWords) return "";
-  return `The tokens of a word are merged: columns summed, rows averaged${which === "max" ? "" : ", so that rows still sum to 1"}.`;
+  if (!isWords) return '';
+  return `The tokens of a word are merged: columns summed, rows averaged${which === 'max' ? '' : ', so that rows still sum to 1'}.`;
 }
 
 /** @param {Trace} trace @param {Subject} subject */
@@ -407,20 +333,17 @@ function ofHidden(trace, { place, switches }) {
   const hidden = hiddenBy(switches);
   if (resting > 0)
     return `The first token, ${quoted(tokensOf(trace, place.columns)[0])}, is left out: ${percent(resting, 0)} of the weight rests on it and would hide the rest. Colours end at the highest weight that is shown.`;
-  if (hidden === "nothing") return "";
+  if (hidden === 'nothing') return '';
   const what =
-    hidden === "first"
+    hidden === 'first'
       ? `The first token, ${quoted(tokensOf(trace, place.columns)[0])}, is hidden`
-      : "Special tokens are hidden";
-  return `${what}${isShare ? "; rows are not renormalised, so they sum to less than 1" : ""}.`;
+      : 'Special tokens are hidden';
+  return `${what}${isShare ? '; rows are not renormalised, so they sum to less than 1' : ''}.`;
 }
 
 /** @param {Switches} switches */
 function ofThreshold({ threshold, isShare, as }) {
-  if (threshold === 0) return "";
-  const what =
-    as === "lines"
-      ? ["Lines", "are not drawn"]
-      : ["Cells", "have the lowest colour"];
+  if (threshold === 0) return '';
+  const what = as === 'lines' ? ['Lines', 'are not drawn'] : ['Cells', 'have the lowest colour'];
   return `${what[0]} under ${isShare ? threshold : `${percent(threshold, 0)} of the scale`} ${what[1]}.`;
 }
