@@ -13,7 +13,7 @@ import {
   WHY_THERE,
 } from '../trace/attention.js';
 import { chance } from '../words/numbers.js';
-import { guessInWords } from '../words/tokens.js';
+import { bytesInWords, guessInWords } from '../words/tokens.js';
 import { sceneOfVector } from '../rules/moved.js';
 import { corpusInWords, cutEdges, isPredicting, partOff } from '../rules/prediction.js';
 import { arcsOf, sceneOf } from '../rules/scene.js';
@@ -105,7 +105,10 @@ export class Scene {
       (!trace.target && position === end);
     this.hero.showNext(
       top && isAtEnd
-        ? { text: isOfText(trace) ? ` ${top.text}` : top.text, chance: chance(top.probability) }
+        ? {
+            text: bytesInWords(top.text) ?? (isOfText(trace) ? ` ${top.text}` : top.text),
+            chance: chance(top.probability),
+          }
         : null,
       position,
     );

@@ -71,7 +71,7 @@ export function createModelMap(host, caption, { onChoose }) {
   arrows.setAttribute('aria-hidden', 'true');
   frame.append(drawing, body, arrows);
   const key = createKey();
-  host.before(key.element);
+  host.after(key.element);
   host.append(frame);
   const narrow = matchMedia(NARROW);
   const still = matchMedia('(prefers-reduced-motion: reduce)');

@@ -277,7 +277,7 @@ function readPrediction(trace, query) {
         ? `${place} → ${guess}`
         : `After ${place}: ${guess}`
       : title,
-    note: best.text.trim().slice(0, 6) || '→',
+    note: guessInWords(best.text).trim().slice(0, 7) || '→',
   };
 }
 
