@@ -40,8 +40,8 @@ const PAPER_LETTERS = 24;
 /** @type {Stack} */
 const NO_PANES = { places: [], beside: 0, above: 0, below: 0, left: 0, head: 0 };
 
-/** @param {Chart} spec @param {Pick<Frame, 'width'|'palette'|'pageWidth'> & {height?: number}} frame @returns {Drawing & {grid: Grid}} */
-export function chart(spec, { width, palette, pageWidth, height = Infinity }) {
+/** @param {Chart} spec @param {Pick<Frame, 'width'|'palette'|'pageWidth'|'stretch'> & {height?: number}} frame @returns {Drawing & {grid: Grid}} */
+export function chart(spec, { width, palette, pageWidth, height = Infinity, stretch }) {
   const { marks, panes, title = '', isSwapped = false, size = {} } = spec;
   const isPaper = pageWidth !== undefined;
   const [x, y] = [size.isSquare ? leaning(spec.x) : spec.x, spec.y].map(
@@ -57,7 +57,7 @@ export function chart(spec, { width, palette, pageWidth, height = Infinity }) {
   const stack = panes?.stack({ isSwapped, width }) ?? NO_PANES;
   const room = (size.isSquare ? squareRoom : measureRoom)(
     { across, down, ramps, legend, size, stack, edges: edgesOf(all), hasTitle: title !== '' },
-    { width, height },
+    { width, height, stretch },
   );
   const whole = {
     width: room.inner.width + stack.beside,

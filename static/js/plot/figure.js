@@ -52,6 +52,7 @@ export {};
  * @property {number} width pixels the drawing may take
  * @property {number} [pageWidth] of the page's own drawing, where this one is for paper
  * @property {number} height pixels it should not exceed
+ * @property {number} [stretch] how much wider than high the cells of a square map may be
  * @property {Palette} palette
  * @property {boolean} [isSaved] the page is a file that no server answers
  * @property {number} layer

@@ -284,9 +284,9 @@ const WRITTEN_BAR = 0.8;
 /** Pixels of a bar below the map that has no room for five numbers. */
 const SHORT_SIDE = 160;
 
-/** @param {Parts} parts @param {Pick<Frame, 'width'|'height'>} given @returns {Room} */
+/** @param {Parts} parts @param {Pick<Frame, 'width'|'height'|'stretch'>} given @returns {Room} */
 export function squareRoom({ across, down, ramps: [ramp], size, stack, edges }, given) {
-  const frame = { width: given.width - stack.beside, height: given.height };
+  const frame = { ...given, width: given.width - stack.beside };
   const columns = /** @type {Band} */ (across);
   const rows = /** @type {Band} */ (down);
   const label = {
@@ -338,7 +338,7 @@ function titleOf(ramp, palette, orientation, right) {
 
 /**
  * Axis titles, slanted labels, a vertical colour bar.
- * @param {Pick<Frame, 'width'|'height'>} frame
+ * @param {Pick<Frame, 'width'|'height'|'stretch'>} frame
  * @param {{rows: number, columns: number}} label
  * @param {Square} parts
  */
@@ -365,7 +365,7 @@ function roomyBox(frame, label, parts) {
 
 /**
  * Upright labels, both titles in one line above them, the colour bar below.
- * @param {Pick<Frame, 'width'|'height'>} frame
+ * @param {Pick<Frame, 'width'|'height'|'stretch'>} frame
  * @param {{rows: number, columns: number}} label
  * @param {Square} parts
  * @param {number} head pixels that the titles of panes take
@@ -402,12 +402,12 @@ function tightBox(frame, label, parts, head) {
 }
 
 /**
- * Cells are square, and the longer side of the map has a minimum length.
- * @param {Pick<Frame, 'width'|'height'>} frame
+ * Cells are square, or as wide as the frame lets them be, and the longer side of the map has a minimum length.
+ * @param {Pick<Frame, 'width'|'height'|'stretch'>} frame
  * @param {{l: number, r: number, t: number, b: number}} margin
  * @param {Square} parts
  */
-function squaresIn({ width, height }, margin, { size: { row = Infinity }, ...bands }) {
+function squaresIn({ width, height, stretch = 1 }, margin, { size: { row = Infinity }, ...bands }) {
   const [columns, rows] = [countOf(bands.columns), countOf(bands.rows)];
   const [smallest, largest] = typeof row === 'number' ? [0, row] : row;
   const room = Math.min(
@@ -417,7 +417,8 @@ function squaresIn({ width, height }, margin, { size: { row = Infinity }, ...ban
   );
   const least = Math.min(LEAST_SIDE, width - margin.l - margin.r);
   const cell = Math.max(least / Math.max(rows, columns), room);
-  const inner = { width: cell * columns, height: cell * rows };
+  const wide = Math.min(cell * stretch, (width - margin.l - margin.r) / columns);
+  const inner = { width: Math.max(cell, wide) * columns, height: cell * rows };
   return {
     margin,
     inner,

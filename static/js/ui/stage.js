@@ -342,7 +342,8 @@ function decisiveIn(trace, frame, position) {
 /** @param {Card[]} cards of all models */
 function frameNow(cards) {
   const height = heightOfDrawing();
-  return { palette: palette(), height, isSaved: isSaved(), cards, answers: {} };
+  const stretch = pageZoom() === 1 ? 1 : PRESENTED.stretch;
+  return { palette: palette(), height, stretch, isSaved: isSaved(), cards, answers: {} };
 }
 
 /**
@@ -366,15 +367,16 @@ function isSaved() {
   return document.body.classList.contains('is-saved');
 }
 
-/** Pixels around a drawing while it is presented: its heading above, the bar below. */
-const PRESENTED = { around: 90, least: 280 };
+/** Pixels around a drawing while it is presented: its heading above, the bar below; and how wide a square may be. */
+const PRESENTED = { around: 90, least: 280, stretch: 1.6 };
 
 /** Return the greatest height of a drawing: while it is presented, what the scene leaves of the screen. */
 function heightOfDrawing() {
   const zoom = pageZoom();
   if (zoom === 1) return plotHeight(window.innerHeight);
   const top = document.querySelector('#results')?.getBoundingClientRect().top ?? 0;
-  const left = (window.innerHeight - top - window.scrollY) / zoom;
+  const answer = document.querySelector('.view:not([hidden]) > .answer')?.clientHeight ?? 0;
+  const left = (window.innerHeight - top - window.scrollY) / zoom - answer;
   return Math.max(PRESENTED.least, left - PRESENTED.around);
 }
 

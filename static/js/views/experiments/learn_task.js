@@ -223,7 +223,7 @@ function answersMap(result) {
 const TITLE_ROOM = 20;
 const MOST_CELL = 20;
 /** Pixels from which a cell has room for its token. */
-const ROOM_FOR_TOKEN = 9;
+const ROOM_FOR_TOKEN = 14;
 const EDGES = 38;
 
 /**
@@ -241,7 +241,7 @@ function attentionTiles({ attention, token, frame, target }, at, name, size) {
   const [across, down] = [heads * (n + 1) - 1, layers.length];
   const cellSize = Math.min(MOST_CELL, (size.width - EDGES) / across);
   const hasTokens = cellSize >= ROOM_FOR_TOKEN;
-  const gap = Math.ceil((TITLE_ROOM + (hasTokens ? 14 : 0)) / cellSize);
+  const gap = Math.ceil((TITLE_ROOM + (hasTokens ? 16 : 0)) / cellSize);
   /** @param {number} count @param {number} step @param {number} before */
   const labels = (count, step, before) =>
     Array.from({ length: before + count * step }, (_, index) => {
@@ -267,8 +267,8 @@ function attentionTiles({ attention, token, frame, target }, at, name, size) {
     help: `One map for each head, after ${counted(frame.data[at], 'step')}. Rows attend to columns; the last ${target.data.length} rows are the places of the answers.`,
     ...chart(
       {
-        x: band(labels(heads, n + 1, 0).slice(0, across), { size: 10, space: 1 }),
-        y: band(labels(down, n + gap, gap).slice(0, down * (n + gap)), { size: 10, space: 1 }),
+        x: band(labels(heads, n + 1, 0).slice(0, across), { space: 1 }),
+        y: band(labels(down, n + gap, gap).slice(0, down * (n + gap)), { space: 1 }),
         marks: [
           cell(
             { rows: down * n, columns: heads * n, data },
