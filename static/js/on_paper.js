@@ -27,10 +27,9 @@ const MOST_ROUNDS = 3;
 
 /**
  * Return what draws the steps of one chapter; each request is made once.
- * @param {AbortSignal} signal ends what is not there yet
  * @returns {(step: Step) => Promise<OnPaper>}
  */
-export function createDrawings(signal) {
+export function createDrawings() {
   const frame = { palette: palette('light'), height: HEIGHT, width: pixelsAcross(SIZE) };
   /** @type {Map<string, Promise<any>>} */
   const known = new Map();
@@ -40,9 +39,9 @@ export function createDrawings(signal) {
     known.set(name, known.get(name) ?? ask());
     return /** @type {Promise<T>} */ (known.get(name));
   };
-  const catalogue = () => once('models', () => fetchModels(signal));
+  const catalogue = () => once('models', () => fetchModels());
   /** @param {Ask} body @returns {Promise<Trace>} */
-  const read = (body) => once(body, async () => fetchAnswer(await catalogue(), body, signal));
+  const read = (body) => once(body, async () => fetchAnswer(await catalogue(), body));
 
   /** @param {Step} step @returns {Promise<Figure>} */
   async function ofText({ link, picture }) {
@@ -83,12 +82,11 @@ export function createDrawings(signal) {
     const standards = parameters.map(({ name, standard }) => [name, standard]);
     const values = { ...Object.fromEntries(standards), ...given };
     const run = await once([id, given], async () => {
-      const { start, stop, state } = createRun({
+      const { start, state } = createRun({
         stream: (wanted, ending) => streamExperiment(id, wanted, ending),
         growing: description.growing,
         onChange: () => {},
       });
-      signal.addEventListener('abort', stop);
       await start(changed(parameters, values));
       return state();
     });

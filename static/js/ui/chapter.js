@@ -271,7 +271,7 @@ class ChapterPanel {
         (share) => {
           pressed.textContent = `${label}: ${share}`;
         },
-        async (signal) => (await loadDrawings()).createDrawings(signal),
+        async () => (await loadDrawings()).createDrawings(),
       );
     } catch (error) {
       this.fail(error);

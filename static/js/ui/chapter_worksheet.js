@@ -11,8 +11,8 @@ import { ONLY_HERE } from './share.js';
  * @import { Outcome } from '../rules/chapter.js'
  */
 
-/** Milliseconds that a sheet waits for all of its steps: networks that train longer are left to the page. */
-const PATIENCE = 12000;
+/** Milliseconds that a sheet waits for its steps: networks that train longer are on the next one. */
+const PATIENCE = 2500;
 /** More cells than these are no grid to fill in. */
 const MOST_CELLS = 16;
 /** The empty cells of a bar. */
@@ -21,53 +21,61 @@ const BAR_CELLS = 10;
 /** @typedef {{picture: HTMLElement, rows: string[], columns: string[]}} OnPaper */
 /** @typedef {{step: Step, at: number, outcome: Outcome|null, drawing: OnPaper|null}} Printed */
 
+/** The answers and drawings that were asked for; what comes too late for a sheet is on the next. @type {WeakMap<Chapter, ReturnType<typeof begin>>} */
+const begun = new WeakMap();
+
 /**
- * Compute every answer and drawing, and open the browser's print dialog.
+ * Compute the answers and drawings, and open the browser's print dialog with what is there in time.
  * @param {Chapter} chapter
  * @param {(html: string) => HTMLElement} textOf
  * @param {(share: string) => void} tell how many of the steps are there
- * @param {(signal: AbortSignal) => Promise<(step: Step) => Promise<OnPaper>>} loadDrawings
+ * @param {() => Promise<(step: Step) => Promise<OnPaper>>} loadDrawings
  * @throws {Error} where an answer cannot be computed
  */
 export async function printWorksheet(chapter, textOf, tell, loadDrawings) {
-  const patience = new AbortController();
-  const { signal } = patience;
-  const timer = setTimeout(() => patience.abort(), PATIENCE);
-  /** @template T @param {Promise<T>} wanted @returns {Promise<T|null>} */
-  const inTime = async (wanted) => {
-    try {
-      return await wanted;
-    } catch (error) {
-      if (signal.aborted) return null;
-      throw error;
-    }
-  };
-  const draw = await loadDrawings(signal).catch(() => null);
-  const link = linkPart();
-  /** @type {Printed[]} */
-  const steps = [];
-  for (const [at, step] of chapter.steps.entries()) {
-    const [outcome, drawing] = await Promise.all([
-      step.question && inTime(fetchOutcome(step, signal)),
-      draw?.(step).catch(() => null) ?? null, // a view may draw nothing here
-    ]);
-    steps.push({ step, at, outcome, drawing });
-    tell(`${steps.length} of ${chapter.steps.length}`);
+  const late = new Promise((resolve) => setTimeout(resolve, PATIENCE, null));
+  const link = linkPart(late);
+  const parts = begun.get(chapter) ?? begin(chapter, loadDrawings);
+  begun.set(chapter, parts);
+  let done = 0;
+  try {
+    const steps = parts.map(async (part, at) => {
+      const [outcome, drawing] = await Promise.all(part.map((each) => Promise.race([each, late])));
+      tell(`${(done += 1)} of ${parts.length}`);
+      return /** @type {Printed} */ ({ step: chapter.steps[at], at, outcome, drawing });
+    });
+    printAlone(worksheetOf(chapter, await Promise.all(steps), textOf, await link));
+  } catch (error) {
+    begun.delete(chapter);
+    throw error;
   }
-  clearTimeout(timer);
-  printAlone(worksheetOf(chapter, steps, textOf, await link));
 }
 
-/** Return the short link of the chapter with its code; where the server keeps none, the address. */
-async function linkPart() {
+/** @param {Chapter} chapter @param {Parameters<typeof printWorksheet>[3]} loadDrawings @returns {[Promise<Outcome|null>, Promise<OnPaper|null>][]} of each step */
+function begin({ steps }, loadDrawings) {
+  const drawings = loadDrawings();
+  return steps.map((step) => [
+    step.question ? fetchOutcome(step) : Promise.resolve(null),
+    drawings.then((draw) => draw(step)).catch(() => null), // a view may draw nothing here
+  ]);
+}
+
+/** Return the short link of the chapter with its code; where the server has none in time, the address. @param {Promise<any>} late */
+async function linkPart(late) {
   const warning = isLoopback(location.hostname) ? ` ${ONLY_HERE}` : '';
+  const plain = element('p.worksheet-link', location.href, warning);
+  return (await Promise.race([codeOfLink(warning), late])) ?? plain;
+}
+
+/** Return a short link with its code, null if the server keeps none. @param {string} warning */
+async function codeOfLink(warning) {
   try {
     const { id, address } = await createLink(location.hash.slice(1));
     const code = element('img', { src: URL.createObjectURL(await fetchQrCode(id)), alt: '' });
     await code.decode();
     return element('p.worksheet-link', code, address, warning);
   } catch {
-    return element('p.worksheet-link', location.href, warning);
+    return null;
   }
 }
 
@@ -165,7 +173,7 @@ function answerOf({ step: { question }, at, outcome, drawing }) {
   if (!question) return [];
   const told = outcome
     ? `${revealed(outcome, question)} ${question.because}`
-    : `The page tells it: its network trains longer than this sheet waits. ${question.because}`;
+    : `It was not computed when this sheet was printed; the page tells it, and a second sheet does. ${question.because}`;
   const key = question.covered && drawing ? [drawing.picture] : [];
   return [element('dt', `${at + 1}. ${question.asks}`), element('dd', told, ...key)];
 }
