@@ -30,6 +30,7 @@ const MOST_ROUNDS = 3;
  * @returns {(step: Step) => Promise<OnPaper>}
  */
 export function createDrawings() {
+  const { signal } = new AbortController(); // what comes too late for one sheet is on the next
   const frame = { palette: palette('light'), height: HEIGHT, width: pixelsAcross(SIZE) };
   /** @type {Map<string, Promise<any>>} */
   const known = new Map();
@@ -39,9 +40,9 @@ export function createDrawings() {
     known.set(name, known.get(name) ?? ask());
     return /** @type {Promise<T>} */ (known.get(name));
   };
-  const catalogue = () => once('models', () => fetchModels());
+  const catalogue = () => once('models', () => fetchModels(signal));
   /** @param {Ask} body @returns {Promise<Trace>} */
-  const read = (body) => once(body, async () => fetchAnswer(await catalogue(), body));
+  const read = (body) => once(body, async () => fetchAnswer(await catalogue(), body, signal));
 
   /** @param {Step} step @returns {Promise<Figure>} */
   async function ofText({ link, picture }) {

@@ -33,7 +33,9 @@ const begun = new WeakMap();
  * @throws {Error} where an answer cannot be computed
  */
 export async function printWorksheet(chapter, textOf, tell, loadDrawings) {
-  const late = new Promise((resolve) => setTimeout(resolve, PATIENCE, null));
+  const late = new Promise((resolve) => {
+    setTimeout(resolve, PATIENCE, null);
+  });
   const link = linkPart(late);
   const parts = begun.get(chapter) ?? begin(chapter, loadDrawings);
   begun.set(chapter, parts);
