@@ -32,7 +32,7 @@ import { escapeForPlotly } from '../words/text.js';
  * @property {Partial<CellCursor>} [cursor]
  */
 
-/** @typedef {{rows?: {title: string, labels?: string[]}, columns?: {title: string, labels?: string[]}} & Pick<NumberGrid, 'quantity'> & Partial<Pick<NumberGrid, 'request'|'about'|'before'|'made'|'call'|'ofRows'|'writtenNote'>>} Table titles and labels are those of the scales unless given */
+/** @typedef {{rows?: {title: string, labels?: string[]}, columns?: {title: string, labels?: string[]}} & Pick<NumberGrid, 'quantity'> & Partial<Pick<NumberGrid, 'request'|'about'|'before'|'made'|'call'|'ofRows'>>} Table titles and labels are those of the scales unless given */
 
 /** Letters of a label on paper. */
 const PAPER_LETTERS = 24;

@@ -32,7 +32,6 @@ import { letteringOf } from './scales.js';
  * @property {(row: number, column: number) => number} value NaN: none
  * @property {(value: number) => string} format
  * @property {(row: number, column: number) => string} [written] a cell of the table, if it says more than its number
- * @property {string} [writtenNote] explains the marks in it
  * @property {Request & {model?: string, text?: string, target?: string|null}} [request] the trace of the API that holds these numbers
  * @property {string} [about] what is compared, for a caption: the tokens and the place, without a full stop
  * @property {Request & {model?: string, text?: string, target?: string|null}} [before] the same of the pass that it is compared with

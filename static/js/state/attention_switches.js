@@ -6,7 +6,7 @@
 
 import { extent } from '../trace/trace.js';
 import { share, signed } from '../words/numbers.js';
-import { choice, counts, flag, number, standardsOf } from './state.js';
+import { choice, counts, flag, standardsOf } from './state.js';
 
 /**
  * @import { Matrix } from '../trace/trace.js'
@@ -144,7 +144,6 @@ export const FIELDS = Object.freeze({
   attention_rows: choice(['usual', 'written', 'next']),
   attention_words: flag(),
   attention_hide: choice(['auto', 'nothing', 'first', 'special']),
-  attention_threshold: number({ least: 0, most: 1, standard: 0 }),
 });
 
 const STANDARDS = standardsOf(FIELDS);
@@ -167,7 +166,6 @@ export function canBeLines(what) {
  * @property {boolean} isWords
  * @property {Hidden} hidden `auto`: nothing, or the first token where it hides the rest
  * @property {number} resting the share of the weight on the first token, if it is hidden for that
- * @property {number} threshold of a weight, or of the largest of the values that are weighted
  * @property {boolean} isShare rows are shares of 1, before any is hidden
  */
 
@@ -194,7 +192,6 @@ export function readSwitches(state, { placeId, nHeads }) {
     isWords: isShare && set('words'),
     hidden,
     resting: 0,
-    threshold: what === 'scores' ? 0 : set('threshold'),
     isShare,
   };
 }

@@ -83,9 +83,8 @@ function tableOf(grid, first, count) {
 }
 
 /** @param {Grid} grid */
-function captionOf({ quantity, chosenWeight, writtenNote }) {
+function captionOf({ quantity, chosenWeight }) {
   const name = quantity[0].toUpperCase() + quantity.slice(1);
-  if (writtenNote) return `${name}; ${writtenNote}`;
   return chosenWeight ? `${name}; ✓ marks the chosen experts, with their weights` : name;
 }
 

@@ -152,7 +152,7 @@ function aspectsOf({ data, layout, grid, ...words }) {
   const each = (read) => read && cells.map(([row, column]) => read(row, column));
   const rows = some(grid.rows, 40);
   const columns = some(grid.columns, 40);
-  const { rowTitle, columnTitle, rowLabels, columnLabels, quantity, writtenNote } = grid;
+  const { rowTitle, columnTitle, rowLabels, columnLabels, quantity } = grid;
   const { request: asks, before, made, call, ofRows = [] } = grid;
   const { sides, query, ceiling, isSigned, rest } = grid;
   const { chooseHint, note, chosen, picked, writes, isReadFromStart, pan } = grid;
@@ -168,7 +168,7 @@ function aspectsOf({ data, layout, grid, ...words }) {
       ofRows.map(({ value }) => rows.map(value)),
     ],
     table: [
-      { rowTitle, columnTitle, rowLabels, columnLabels, quantity, writtenNote },
+      { rowTitle, columnTitle, rowLabels, columnLabels, quantity },
       { asks, before, made, call },
       each((row, column) => {
         const value = grid.value(row, column);

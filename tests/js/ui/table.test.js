@@ -66,10 +66,9 @@ test('numbers of rows come before those of cells', () => {
   );
 });
 
-test('a cell may be written otherwise, and the caption says so', () => {
-  pages.show({ ...GRID, written: (row, column) => `${row}:${column}`, writtenNote: 'a note' });
+test('a cell may be written otherwise', () => {
+  pages.show({ ...GRID, written: (row, column) => `${row}:${column}` });
   equal(body()[0][1], '0:0');
-  equal(find('caption').textContent, 'Weight of it; a note');
 });
 
 test('chosen experts are marked with their weight', () => {

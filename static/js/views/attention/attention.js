@@ -15,7 +15,6 @@ import { choosing } from '../../state/state.js';
 import {
   chosenIn,
   cursorOf,
-  leastOf,
   matrixChart,
   describeCells,
   sentenceOf,
@@ -127,7 +126,6 @@ function asLines(drawLines, trace, state, subject, { row }) {
       weights: subject.matrix,
       titles: { rows: subject.isWritten ? WRITTEN : 'query', columns: 'key' },
       quantity: subject.quantity.noun,
-      threshold: Math.max(0, leastOf(subject)),
       ceiling: subject.scale.top,
       chosenRow: row < 0 ? null : row,
       meaning: describeCells(trace, state, subject),
@@ -258,27 +256,19 @@ function ofWhat({ place, nHeads, switches: { what, which, heads } }) {
 
 /** @param {NonNullable<ReturnType<typeof readSetting>>} setting @returns {Control[]} */
 function ofHow({ place, isWritten, switches }) {
-  const { what, as, isWords, hidden, threshold, isShare } = switches;
+  const { what, as, isWords, hidden, isShare } = switches;
   const words = control('flag', 'attention_words', 'Whole words', isWords, {
     isSet: isWords,
     help: 'The tokens of a word merged: columns summed, rows averaged',
   });
   const hide = choice('attention_hide', 'Mute', hidden, HIDE);
-  const least = control('number', 'attention_threshold', 'Threshold', threshold, {
-    least: 0,
-    most: isShare ? 0.5 : 1,
-    step: 0.01,
-    isSet: threshold > 0,
-    shown: threshold === 0 ? 'none' : isShare ? String(threshold) : percent(threshold, 0),
-  });
-  const more = [...(isShare ? [words] : []), ...(what === 'scores' ? [] : [least])];
   return [
     ...(place.id === 'cross'
       ? [choice('attention_rows', 'Word', isWritten ? 'written' : 'next', ROWS)]
       : []),
     ...(canBeLines(what) ? [choice('attention_as', 'As', as, AS)] : []),
     hide,
-    ...more,
+    ...(isShare ? [words] : []),
   ];
 }
 
@@ -295,7 +285,6 @@ function notesOf(trace, subject, nLeft = 0) {
     ofHeads(switches),
     ofWords(switches),
     ofHidden(trace, subject),
-    ofThreshold(switches),
     nLeft > 0 ? `The ${counted(nLeft, 'faintest line')} are left out.` : '',
     whyNot(switches),
   ]
@@ -339,11 +328,4 @@ function ofHidden(trace, { place, switches }) {
       ? `The first token, ${quoted(tokensOf(trace, place.columns)[0])}, is hidden`
       : 'Special tokens are hidden';
   return `${what}${isShare ? '; rows are not renormalised, so they sum to less than 1' : ''}.`;
-}
-
-/** @param {Switches} switches */
-function ofThreshold({ threshold, isShare, as }) {
-  if (threshold === 0) return '';
-  const what = as === 'lines' ? ['Lines', 'are not drawn'] : ['Cells', 'have the lowest colour'];
-  return `${what[0]} under ${isShare ? threshold : `${percent(threshold, 0)} of the scale`} ${what[1]}.`;
 }

@@ -202,7 +202,7 @@ function sourceOf(trace, state, { place, site, nHeads, switches }) {
  * @param {NonNullable<ReturnType<typeof readSetting>>} setting
  */
 function madeOf({ layer }, { isWritten, switches }) {
-  const { which, heads, isWords, threshold } = switches;
+  const { which, heads, isWords } = switches;
   const hidden = hiddenBy(switches);
   const isMean = which === 'mean' || (which === 'heads' && heads.length > 1);
   const done = [
@@ -214,11 +214,7 @@ function madeOf({ layer }, { isWritten, switches }) {
     hidden !== 'nothing' &&
       `${hidden === 'first' ? 'the first token is' : 'special tokens are'} hidden`,
   ].filter((words) => words !== false);
-  const isDrawnLess =
-    threshold > 0 && 'values under the threshold are not drawn but are included here';
-  if (done.length === 0)
-    return isDrawnLess ? `These are the numbers of the pass: ${isDrawnLess}` : undefined;
-  return `From the response: ${enumerated(isDrawnLess ? [...done, isDrawnLess] : done)}`;
+  return done.length === 0 ? undefined : `From the response: ${enumerated(done)}`;
 }
 
 /**

@@ -62,35 +62,19 @@ export function matrixChart(trace, state, subject) {
 }
 
 /**
- * Map values to the colour scale: the lowest colour below the threshold, none for masked cells.
+ * Map values to the colour scale; masked cells have none.
  * @param {Subject} subject
  * @returns {Matrix}
  */
 function shades(subject) {
-  return memo([subject], () => {
-    const { matrix, scale } = subject;
-    const least = leastOf(subject);
-    return {
-      ...matrix,
-      data: matrix.data.map((value) => (value < least ? scale.bottom : scale.place(value))),
-    };
-  });
-}
-
-/**
- * Return the threshold below which a cell has the lowest colour.
- * @param {Pick<Subject, 'scale'|'switches'>} subject
- */
-export function leastOf({ scale, switches }) {
-  if (switches.threshold === 0) return -Infinity;
-  return switches.isShare ? switches.threshold : switches.threshold * scale.top;
+  const { matrix, scale } = subject;
+  return memo([subject], () => ({ ...matrix, data: matrix.data.map(scale.place) }));
 }
 
 /** The title of rows that are named by what is written from them. */
 export const WRITTEN = 'token that is written';
 const DIGITS = 4;
 const MOST_TICKS = 6;
-const MARKED = 'in brackets: under the threshold';
 
 /**
  * Return the row and column of the chosen query and key.
@@ -117,14 +101,13 @@ export function chosenIn(trace, state, { place, isWritten, matrix, rows, columns
 
 /** @param {Subject} subject */
 export function tableOf(subject) {
-  const { rows, columns, quantity, name, details, request, made, switches } = subject;
+  const { rows, columns, quantity, name, details, request, made } = subject;
   return {
     rows: { title: subject.isWritten ? WRITTEN : 'query', labels: unitLabels(rows) },
     columns: { title: 'key', labels: unitLabels(columns) },
     quantity: `${quantity.noun}, ${name}${details}`,
     request,
     made,
-    ...(switches.threshold > 0 && { writtenNote: MARKED }),
   };
 }
 
@@ -141,7 +124,6 @@ export function describeCells(trace, state, subject) {
   return {
     value: ({ row, column }) => value(row, column),
     format: (number) => quantity.write(number, DIGITS),
-    ...(subject.switches.threshold > 0 && { written: writtenIn(subject, value) }),
     say: ({ row, column }) => sentence(subject, row, column),
     name: ({ row, column }) => `${namedUnit(rows, row)} → ${namedUnit(columns, column)}`,
     number: ({ row, column }) => muchOf(subject, value(row, column)),
@@ -215,26 +197,10 @@ function tokenOf({ first, last }, before) {
   return before !== null && first <= before && before <= last ? before : last;
 }
 
-/**
- * Write a cell of the table; cells below the threshold are in brackets.
- * @param {Subject} subject
- * @param {(row: number, column: number) => number} value
- * @returns {(datum: {row: number, column: number}) => string}
- */
-function writtenIn(subject, value) {
-  const least = leastOf(subject);
-  return ({ row, column }) => {
-    const number = value(row, column);
-    const written = subject.quantity.write(number, DIGITS);
-    return number < least ? `(${written})` : written;
-  };
-}
-
 /** @param {Subject} subject @param {number} value */
 function muchOf(subject, value) {
   if (Number.isNaN(value)) return 'hidden: not yet read';
-  const much = subject.quantity.write(value, DIGITS);
-  return value < leastOf(subject) ? `${much}, under the threshold` : much;
+  return subject.quantity.write(value, DIGITS);
 }
 
 /**

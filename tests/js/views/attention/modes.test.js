@@ -182,28 +182,6 @@ test('the first token is left out by itself where most of a large model’s head
   equal(of({}, { card: { ...card, n_layers: 4 } }).grid.columns, COUNT);
 });
 
-test('cells under the threshold have the lowest colour, cells of the future none, and both keep their numbers', () => {
-  const { data, grid, help } = shown({ attention_threshold: 0.1 });
-  const [map] = data;
-  deepEqual(
-    map.z[4].map((weight) => weight > 0),
-    [false, false, false, true, false],
-  );
-  deepEqual(
-    map.z[1].map((weight) => weight === null),
-    [false, false, true, true, true],
-    'masked is not cut',
-  );
-  deepEqual([grid.written(4, 0), grid.written(4, 3)], ['(0.0500)', '0.8000']);
-  match(grid.writtenNote, /in brackets/);
-  equal(shown({}).grid.written, undefined);
-  close(grid.value(4, 0), 0.05);
-  match(grid.tip(4, 0)[1], /under the threshold/);
-  match(help, /Cells under 0.1 have the lowest colour/);
-  const norms = shown({ attention_what: 'value_weighted', attention_threshold: 0.2 });
-  deepEqual(norms.data[0].z[4], [0, 2, 3, 4, 5], 'of lengths it is a share of the scale');
-});
-
 test('a chosen cell is marked, and its arithmetic can be opened', () => {
   const { grid, actions } = shown({ query: 3, key: 2 });
   deepEqual(grid.picked, { row: 3, column: 2 });
@@ -242,10 +220,10 @@ test('incompatible switches are not offered', () => {
       .controls(sampleTrace(), { ...FRAME, ...state })
       .map(({ name }) => name.replace('attention_', ''))
       .join(' ');
-  equal(names({}), 'what which as hide words threshold range');
+  equal(names({}), 'what which as hide words range');
   equal(names({ attention_what: 'scores' }), 'what which hide range');
   const several = { attention_which: 'heads', attention_hide: 'first' };
-  equal(names(several), 'what which heads as hide words threshold range');
+  equal(names(several), 'what which heads as hide words range');
   const { options } = controlNamed('attention_what', { attention_which: 'rollout' });
   equal(options.map(({ id }) => id).join(), 'weights,log');
   deepEqual(controlNamed('attention_heads', { ...several, head: 1 }).value, [1], 'the open head');
