@@ -83,7 +83,7 @@ MOST_LINES = {
     "model/attention": 1_800,
     "model/foreign": 9_030,
     "static/js": 46_000,
-    "static/js/views": 18_300,
+    "static/js/views": 18_700,
 }
 MOST_OWN_LINES = 60
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)

@@ -302,8 +302,8 @@ function rowsOf(names, width) {
   /** @type {{text: string, colour: string, from: number}[][]} */
   const rows = [];
   let from = Infinity;
-  for (const { name, colour, isDashed, isSwatch } of names) {
-    const text = `${isSwatch ? '■' : isDashed ? '┄' : '—'} ${name}`;
+  for (const { name, colour, isDashed, isSwatch, glyph } of names) {
+    const text = `${glyph ?? (isSwatch ? '■' : isDashed ? '┄' : '—')} ${name}`;
     const wide = labelWidth([text], LABEL) + 14;
     if (from + wide > width) {
       rows.push([]);

@@ -11,6 +11,7 @@ import { letteringOf } from './scales.js';
  * @import { Call } from '../api/request_code.js'
  * @import { Ask, Matrix, Trace } from '../trace/trace.js'
  * @import { Patch } from '../state/state.js'
+ * @import { Picture } from './colour.js'
  * @import { Lettering } from './figure.js'
  * @import { Hits, Mark, Plan } from './marks/mark.js'
  * @import { Chart, Table } from './chart.js'
@@ -79,6 +80,10 @@ import { letteringOf } from './scales.js';
  * @property {Cell} [start] where the keyboard enters
  * @property {Hits} [geometry] of a drawing whose cells are not a plain matrix on its axes
  * @property {string} [kind] for screen readers, if not a heatmap or a bar chart
+ * @property {(row: number) => Picture|null} [picture] a map that the tip shows
+ * @property {(box: Box) => Patch} [brush] the change of state when a box is drawn over the plot
+ * @property {number[]} [only] the rows that are selected: the table lists no others
+ * @property {boolean} [isOpen] the table is open from the start
  * @property {boolean} [isReadFromStart] a large map opens on its first columns, not on the row’s greatest number
  * @property {{columns: Lettering, rows: Lettering}} [thinned] how labels thin out when zoomed; absent: no zoom
  */

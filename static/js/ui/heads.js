@@ -330,7 +330,7 @@ function fit(frame, sizes) {
 }
 
 /** @param {{layer: number, head: number}} of */
-const keyOf = ({ layer, head }) => `${layer} ${head}`;
+export const keyOf = ({ layer, head }) => `${layer} ${head}`;
 
 /**
  * Say where maps lack something.
@@ -356,7 +356,7 @@ function leftOut(labels, pictures) {
  * @param {Place|null} place
  * @param {{attention_hide?: unknown, answers?: ViewState['answers']}} state
  */
-function picturesOf(trace, place, { attention_hide: hide, answers }) {
+export function picturesOf(trace, place, { attention_hide: hide, answers }) {
   const maps = answers?.maps?.trace?.tensors ?? {};
   /** @type {Pictures} */
   const pictures = new Map();

@@ -36,7 +36,7 @@ export function createPanel(name, handlers) {
   const controls = createControls(`${name}-drawing`, handlers.onState);
   const notice = element('p.panel-notice', { hidden: true });
   const plot = createPlot(handlers);
-  const table = createTable();
+  const table = createTable(handlers.onChoose);
   const exports = createExports(
     () =>
       trace && figure && { trace, figure, plot, name: fileName(name, figure, trace), ...around },
@@ -162,8 +162,8 @@ function isDrawn(figure) {
   return Boolean(figure.data && figure.layout && figure.grid);
 }
 
-/** Create the numbers behind a drawing as a table, built when it is opened. */
-function createTable() {
+/** Create the numbers behind a drawing as a table, built when it is opened. @param {Handlers['onChoose']} onChoose */
+function createTable(onChoose) {
   const body = element('div');
   const details = element(
     'details.table-block',
@@ -177,7 +177,7 @@ function createTable() {
   details.addEventListener('toggle', async () => {
     if (!details.open || table || !grid) return;
     const { createPages } = await import('./table.js');
-    table = createPages(body);
+    table = createPages(body, onChoose);
     table.show(grid);
   });
 
@@ -185,6 +185,7 @@ function createTable() {
     element: details,
     /** @param {Grid} wanted */
     show(wanted) {
+      if (wanted.isOpen && !grid) details.open = true;
       grid = wanted;
       if (details.open) table?.show(grid);
     },

@@ -10,7 +10,7 @@ import { boxOfTokens, createMarks } from './plot_marks.js';
 /**
  * @import { DrawnFigure } from '../plot/figure.js'
  * @import { Box, Cell, Grid } from '../plot/grid.js'
- * @import { Pixels } from '../plot/renderer.js'
+ * @import { Area, Pixels } from '../plot/renderer.js'
  * @import { Patch } from '../state/state.js'
  */
 
@@ -90,6 +90,13 @@ export function createPlot({ onCell, onChoose, onGoingOn = () => {} }) {
       if (!figure) return;
       point(cellUnder(event));
       choose();
+    },
+    onDrag(from, to, isEnd) {
+      const area = renderer.area();
+      if (!figure?.grid.brush || !area) return;
+      const box = boxBetween(from, to, drawing, area);
+      marks.brush(isEnd ? null : box);
+      if (isEnd) onGoingOn(figure.grid.brush(boxOnAxes(box, area)));
     },
   });
   plot.addEventListener('focus', () => {
@@ -197,6 +204,37 @@ function cellOver(event, drawing, renderer, grid) {
 }
 
 /**
+ * Return the box between two places of the window, in pixels of the drawing, within the plot.
+ * @param {At} from
+ * @param {At} to
+ * @param {HTMLElement} drawing
+ * @param {Area} area
+ */
+function boxBetween(from, to, drawing, area) {
+  const { left, top, width } = drawing.getBoundingClientRect();
+  const zoom = width / drawing.offsetWidth || 1;
+  /** @param {number} value @param {number} start @param {number} size */
+  const within = (value, start, size) => Math.max(start, Math.min(start + size, value / zoom));
+  const x = [from, to].map((at) => within(at.clientX - left, area.left, area.width));
+  const y = [from, to].map((at) => within(at.clientY - top, area.top, area.height));
+  return {
+    left: Math.min(...x),
+    top: Math.min(...y),
+    width: Math.abs(x[1] - x[0]),
+    height: Math.abs(y[1] - y[0]),
+  };
+}
+
+/** Return a box of pixels in the coordinates of the axes. @param {Pixels} box @param {Area} area @returns {Box} */
+function boxOnAxes({ left, top, width, height }, { axes, ...area }) {
+  /** @param {number} pixels */
+  const x = (pixels) => axes.x[0] + ((pixels - area.left) / area.width) * (axes.x[1] - axes.x[0]);
+  /** @param {number} pixels */
+  const y = (pixels) => axes.y[0] + ((pixels - area.top) / area.height) * (axes.y[1] - axes.y[0]);
+  return { x0: x(left), x1: x(left + width), y0: y(top + height), y1: y(top) };
+}
+
+/**
  * @param {() => DrawnFigure|null} figureNow
  * @param {{at: (event: At) => Cell|null, current: () => Cell|null, plot: HTMLElement, renderer: Renderer}} of
  */
@@ -237,13 +275,15 @@ function cellsOf(figureNow, { at, current, plot, renderer }) {
  * Tell where the mouse points, and where anything clicks.
  * @param {HTMLElement} plot
  * @param {AbortSignal} signal
- * @param {{onPoint: (event: PointerEvent|null) => void, onClick: (at: At) => void}} handlers
+ * @param {{onPoint: (event: PointerEvent|null) => void, onClick: (at: At) => void, onDrag: (from: At, to: At, isEnd: boolean) => void}} handlers
  */
-function listenToPointer(plot, signal, { onPoint, onClick }) {
+function listenToPointer(plot, signal, { onPoint, onClick, onDrag }) {
   /** @type {At|null} */
   let pressed = null;
   plot.addEventListener('pointermove', (event) => {
-    if (event.pointerType !== 'touch') onPoint(event);
+    if (event.pointerType === 'touch') return;
+    onPoint(event);
+    if (pressed) onDrag(pressed, event, false);
   });
   plot.addEventListener('pointerleave', ({ pointerType }) => {
     if (pointerType !== 'touch') onPoint(null);
@@ -259,7 +299,9 @@ function listenToPointer(plot, signal, { onPoint, onClick }) {
     const at = pressed;
     pressed = null;
     const slop = SLOP[pointerType] ?? SLOP.mouse;
-    if (at && Math.hypot(clientX - at.clientX, clientY - at.clientY) < slop) onClick(at);
+    if (!at) return;
+    if (Math.hypot(clientX - at.clientX, clientY - at.clientY) < slop) onClick(at);
+    else if (pointerType !== 'touch') onDrag(at, { clientX, clientY }, true);
   };
   window.addEventListener('pointerup', release, { signal });
 }

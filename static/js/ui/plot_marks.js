@@ -1,14 +1,18 @@
 /** The layers over a drawing: marks of cells, rows and columns, the tip, and the highlight. */
 
 import { boxOf } from '../plot/renderer.js';
-import { element } from './dom.js';
+import { mapOf } from '../plot/colour.js';
+import { element, palette } from './dom.js';
 
 /**
  * @import { Cell, Grid, Highlight } from '../plot/grid.js'
+ * @import { Picture } from '../plot/colour.js'
  * @import { Area, Pixels } from '../plot/renderer.js'
  */
 
-const MARKS = ['chosen', 'picked', 'row', 'column', 'cell'];
+const MARKS = ['chosen', 'picked', 'row', 'column', 'cell', 'brush'];
+/** Pixels of a map in a tip. */
+const MAP = 96;
 
 export function createMarks() {
   const highlight = createHighlight();
@@ -19,6 +23,9 @@ export function createMarks() {
 
   return {
     elements: [highlight.element, ...Object.values(marks), tip],
+
+    /** @param {Pixels|null} box that is being drawn */
+    brush: (box) => place(marks.brush, box),
 
     /** @param {Grid} grid @param {Cell|null} cell under the cursor @param {Area} area of the plot */
     show(grid, cell, area) {
@@ -33,7 +40,7 @@ export function createMarks() {
       place(marks.row, cell && hasSides ? at(cell.row, undefined) : null);
       place(marks.column, cell && hasSides ? at(undefined, cell.column) : null);
       place(marks.cell, box);
-      showTip(tip, cell && grid.tip(cell.row, cell.column), box);
+      showTip(tip, cell && grid.tip(cell.row, cell.column), box, cell && grid.picture?.(cell.row));
     },
   };
 }
@@ -61,13 +68,15 @@ function place(mark, box) {
  * @param {HTMLDivElement} tip
  * @param {string[]|null} lines
  * @param {Pixels|null} box
+ * @param {Picture|null} [picture]
  */
-function showTip(tip, lines, box) {
+function showTip(tip, lines, box, picture) {
   tip.classList.toggle('is-shown', Boolean(lines && box));
   if (!lines || !box) return;
   const plot = /** @type {HTMLElement} */ (tip.parentElement);
   const [what, much] = lines;
-  tip.replaceChildren(what, element('strong', much));
+  const map = picture ? [mapOf(picture, palette().theme, MAP)] : [];
+  tip.replaceChildren(what, element('strong', much), ...map);
   const gap = 10;
   const fitsRight = box.left + box.width + gap + tip.offsetWidth < plot.clientWidth;
   const left = fitsRight

@@ -93,6 +93,22 @@ const ENTRIES = [
     overview: 'atlas',
   },
   {
+    id: 'sky',
+    load: async () => (await import('./sky/sky.js')).sky,
+    title: 'All heads',
+    of: 'head',
+    isMore: true,
+    needs: ['analyses.head_labels'],
+    also: weightSites,
+    fields: {
+      sky_x: text(),
+      sky_y: text(),
+      sky_size: text(),
+      sky_colour: choice(['label', 'layer']),
+      sky_only: text(),
+    },
+  },
+  {
     id: 'long',
     load: async () => (await import('./long/long.js')).long,
     title: 'Overview',

@@ -2,7 +2,6 @@
 
 import { deepEqual, equal, match } from 'node:assert/strict';
 import { test } from 'node:test';
-import { helpOf } from '../../../static/js/ui/heads_block.js';
 import { choosePlace, strongestHeads } from '../../../static/js/trace/attention.js';
 import { headToOpen } from '../../../static/js/rules/head_insight.js';
 import { headLabels, sampleTrace, tensor } from '../sample.js';
@@ -44,11 +43,6 @@ test('a label that names no token that is looked at has no strongest head', () =
   });
   const labelled = { ...trace, analyses: { ...trace.analyses, head_labels } };
   deepEqual(strongestHeads(labelled, choosePlace({ where: '' }, labelled)), []);
-});
-
-test('the meaning of a score says over how many queries it is', () => {
-  match(helpOf({ help: 'the share', queries: 1 }), /^the share.*\b1 query$/);
-  match(helpOf({ help: 'the share', queries: 3 }), /^the share.*\b3 queries$/);
 });
 
 /** A decoder of one layer; each head has its links, the rest of a row is on the first token. */

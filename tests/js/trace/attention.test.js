@@ -13,7 +13,6 @@ import {
   sideOf,
   chooseStack,
 } from '../../../static/js/trace/attention.js';
-import { rankedByPair } from '../../../static/js/ui/heads_block.js';
 import { fillTrace, headLabels, LABELS, pairTrace, sampleTrace } from '../sample.js';
 
 test('a model has the places whose weights its trace holds', () => {
@@ -97,15 +96,4 @@ test('every label of the API has words on the page, and another keeps its name',
     [bareTitle(describeLabel('previous')), bareTitle(describeLabel('sink')), bareTitle(null)],
     ['previous', 'sink', ''],
   );
-});
-
-test('heads are ranked by their weight from one token to another', () => {
-  const trace = sampleTrace();
-  const ranked = rankedByPair(trace, choosePlace({}, trace), 3, 1);
-  equal(ranked.length, 4);
-  for (const { layer, head, weight } of ranked) {
-    const { data, shape, scale } = trace.tensors[`decoder.layers.${layer}.self_attention.weights`];
-    equal(weight, data[(head * shape[1] + 3) * shape[2] + 1] * scale);
-  }
-  ok(ranked.every(({ weight }, at) => at === 0 || weight <= ranked[at - 1].weight));
 });

@@ -282,76 +282,14 @@ test('a map that is pressed is brought into sight', async () => {
   deepEqual([calls[0][1].layer, calls[0][1].head], [0, 1]);
 });
 
-test('heads worth a look are listed, and pressed if they are shown', async () => {
-  const trace = await withBlock({ layer: 1, head: 0 });
-  const found = all('.patterns > ul > li > button').filter((node) => !node.closest('details'));
-  ok(found.length >= 2);
-  const places = texts('.patterns-place').filter((words) => words.startsWith('layer'));
-  const pressed = () => found.map((node) => node.getAttribute('aria-pressed'));
-  deepEqual(
-    pressed(),
-    places.map((words) => String(words === 'layer 1, head 0')),
-  );
-  found[0].click();
-  deepEqual(calls.at(-1)[1].attention_which, 'head');
-  show({ layer: 1, head: 0, attention_which: 'mean' }, trace);
-  ok(pressed().every((is) => is === 'false'));
-  ok(found[0].isConnected);
-  show({}, { ...sampleTrace(), card: CARD });
-  equal(found[0].isConnected, false);
-});
-
-test('heads are ranked by a pair of tokens', async () => {
-  const trace = await withBlock({}, { ...labelledTrace(), card: PROFILED });
-  const details = find('details');
-  const [from, to] = all('select', details);
-  deepEqual([from.options.length, to.options.length, to.value, details.open], [5, 6, '', false]);
-  ok(labelled('No pair').hidden && find('ul', details).hidden);
-  const none = find('.patterns-note', details).textContent;
-  type(from, '3', 'change');
-  equal(calls.length, 0);
-  type(to, '2', 'change');
-  deepEqual(calls.at(-1)[1].key, 2);
-  show({ query: 3, key: 2 }, trace);
-  ok(details.open && !labelled('No pair').hidden && !find('ul', details).hidden);
-  deepEqual([from.value, to.value], ['3', '2']);
-  const ranked = all('li button', details);
-  equal(ranked.length, 4);
-  ok(find('.patterns-note', details).textContent !== none);
-  deepEqual(
-    ranked.map((node) => node.getAttribute('aria-pressed')),
-    texts('.patterns-title', details).map((words) => String(words === 'Layer 1, head 0')),
-  );
-  ok(texts('.patterns-place', details).some(Boolean));
-  const scores = texts('.patterns-score', details).map(Number);
-  deepEqual(
-    scores,
-    [...scores].sort((a, b) => b - a),
-  );
-  ranked[0].click();
-  equal(calls.at(-1)[1].attention_which, 'head');
-  labelled('No pair').click();
-  deepEqual(calls.at(-1)[1], { key: null });
-  details.open = false;
-  show({ query: 3, key: 2 }, trace);
-  equal(details.open, false);
-  show({ query: 3, key: 1 }, trace);
-  equal(details.open, true);
-  const later = find('.patterns-note', details).textContent;
-  show({ query: 1, key: 4 }, trace);
-  equal(all('li button', details).length, 0);
-  ok(find('.patterns-note', details).textContent !== later);
-  show({ query: 1, key: 5 }, trace);
-  equal(to.value, '');
-});
-
-test('of many heads only the first are listed', async () => {
-  const trace = labelledTrace();
-  for (const layer of [0, 1])
-    trace.tensors[`${WEIGHTS(layer)}.weights`] = tensor(['head', 'query', 'key'], [4, 5, 5], 0.2);
-  await withBlock({ query: 3, key: 2 }, { ...trace, analyses: {}, card: { ...CARD, n_heads: 4 } });
-  equal(all('details li button').length, 6);
-  ok(/6 of 8/.test(find('details .patterns-note').textContent));
+test('the door leads to all heads as points, ranked by the pair if one is chosen', async () => {
+  const trace = await withBlock({ key: null });
+  const door = find('.heads-head > .link');
+  door.click();
+  deepEqual(calls.at(-1)[1], { view: 'sky' });
+  show({ key: 2 }, trace);
+  door.click();
+  deepEqual(calls.at(-1)[1], { view: 'sky', sky_y: 'pair' });
 });
 
 test('the maps are saved as a picture, with the words of each', async () => {

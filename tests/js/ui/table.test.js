@@ -66,6 +66,25 @@ test('numbers of rows come before those of cells', () => {
   );
 });
 
+test('a heading sorts by its numbers, and the rows that are selected are listed as buttons', () => {
+  const chosen = [];
+  pages = createPages(host, (cell) => chosen.push(cell.row));
+  const values = [2, NaN, 7];
+  const ofRows = [{ label: 'sum', value: (row) => values[row], format: String }];
+  const open = { ...GRID, ofRows, isOpen: true };
+  pages.show(open);
+  deepEqual(texts('tbody th'), ['a', 'b', 'c']);
+  labelled('sum').click();
+  deepEqual(texts('tbody th'), ['c', 'a', 'b']);
+  equal(labelled('sum').closest('th').getAttribute('aria-sort'), 'descending');
+  labelled('sum').click();
+  deepEqual(texts('tbody th'), ['b', 'a', 'c']);
+  pages.show({ ...open, only: [2, 0] });
+  deepEqual(texts('tbody th'), ['a', 'c']);
+  labelled('c').click();
+  deepEqual(chosen, [2]);
+});
+
 test('a cell may be written otherwise', () => {
   pages.show({ ...GRID, written: (row, column) => `${row}:${column}` });
   equal(body()[0][1], '0:0');

@@ -12,7 +12,6 @@ import {
   headInWords,
   labelInWords,
   labelledHeads,
-  describeLabel,
   choosePlace,
   tokensOf,
   heldWeightsAt,
@@ -21,6 +20,7 @@ import { capitalised, enumerated } from '../../words/lists.js';
 import { decimal, grouped, percent, share, signed } from '../../words/numbers.js';
 import { guessInWords, nameOfGuess, named } from '../../words/tokens.js';
 import { feedersOf, textsInWords } from '../../trace/card.js';
+import { titleOfScore } from '../../trace/head_measures.js';
 import { highestIn, matrixAt, rowOf } from '../../trace/trace.js';
 import { signedBars, withSign } from '../../plot/bars.js';
 import { chart } from '../../plot/chart.js';
@@ -170,7 +170,7 @@ function rowsOf({ scores, labels }) {
   return Object.entries(scores)
     .map(([name, { score, control }]) => ({
       name,
-      title: titleOf(name),
+      title: titleOfScore(name),
       score,
       control,
       isLabel: labels.includes(name),
@@ -178,25 +178,10 @@ function rowsOf({ scores, labels }) {
     .sort((a, b) => b.score - a.score);
 }
 
-/** @type {Record<string, string>} */
-const TITLES = {
-  first_token: 'first token',
-  first_word: 'first word',
-  sink: 'sink: first token or word',
-  induction: 'induction in sentences',
-  subject: 'subject of the verb',
-  antecedent: 'antecedent of the pronoun',
-};
-
-/** @param {string} name */
-function titleOf(name) {
-  return TITLES[name] ?? describeLabel(name).title;
-}
-
 /** @param {HeadProfile} profile @param {HeadProfiles} profiles */
 function helpFor({ labels }, { sentences, text }) {
   const over = `over ${grouped(sentences)} sentences of ${textsInWords(text)}`;
-  const named = labels.map((name) => `“${titleOf(name)}”`);
+  const named = labels.map((name) => `“${titleOfScore(name)}”`);
   return labels.length > 0
     ? `The head is labelled ${enumerated(named)}, with a score of at least 0.25 and twice its control, ${over}.`
     : `No score reaches 0.25 and twice its control, ${over}.`;
