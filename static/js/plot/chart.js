@@ -246,7 +246,7 @@ function legendFor(marks, width) {
 
 /** @param {Legend} legend @param {Plan} plan @param {number} left margin */
 function legendNotes({ names, isAtEnds }, plan, left) {
-  return isAtEnds ? endNames(names, plan) : rowNames(names, plan.width, left);
+  return isAtEnds ? endNames(names, plan) : rowNames(names, plan, left);
 }
 
 /** Move names apart that would overlap. @param {Names} names @param {Plan} plan */
@@ -281,25 +281,34 @@ function endNames(
   }));
 }
 
-/** @param {Names} names @param {number} width @param {number} left */
-function rowNames(names, width, left) {
+/** @param {Names} names @param {Plan} plan @param {number} left */
+function rowNames(names, { width, palette }, left) {
   return rowsOf(names, width).flatMap((row, index, rows) =>
-    row.map(({ text, colour, from }) =>
-      paperText(escapeForPlotly(text), colour, {
-        x: 0,
-        xanchor: 'left',
-        xshift: from - left,
-        y: 1,
-        yanchor: 'bottom',
-        yshift: 4 + ROW * (rows.length - 1 - index),
-      }),
+    row.map(({ text, colour, glyph, from }) =>
+      paperText(
+        glyph ? markedBy(text, colour) : escapeForPlotly(text),
+        glyph ? palette.ink : colour,
+        {
+          x: 0,
+          xanchor: 'left',
+          xshift: from - left,
+          y: 1,
+          yanchor: 'bottom',
+          yshift: 4 + ROW * (rows.length - 1 - index),
+        },
+      ),
     ),
   );
 }
 
+/** Return a name whose first letter, a shape, has the colour. @param {string} text @param {string} colour */
+function markedBy(text, colour) {
+  return `<span style="color:${colour}">${text[0]}</span>${escapeForPlotly(text.slice(1))}`;
+}
+
 /** @param {Names} names @param {number} width */
 function rowsOf(names, width) {
-  /** @type {{text: string, colour: string, from: number}[][]} */
+  /** @type {{text: string, colour: string, glyph?: string, from: number}[][]} */
   const rows = [];
   let from = Infinity;
   for (const { name, colour, isDashed, isSwatch, glyph } of names) {
@@ -309,7 +318,7 @@ function rowsOf(names, width) {
       rows.push([]);
       from = 8;
     }
-    rows.at(-1)?.push({ text, colour, from });
+    rows.at(-1)?.push({ text, colour, glyph, from });
     from += wide;
   }
   return rows;

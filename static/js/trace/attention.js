@@ -424,6 +424,9 @@ const ROLES = {
   sink: 'rests',
 };
 
+/** All that `describeRole` may say, in one order for all models. */
+export const ROLE_WORDS = [...new Set(Object.values(ROLES))];
+
 /**
  * The scores from which a label is on the map: of every head that ships, most rows of unseen text then
  * do what it says. `tests/page/test_labels.py` measures that; a phrase that repeats in a text is less

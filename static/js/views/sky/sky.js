@@ -8,6 +8,7 @@ import {
   choosePlace,
   describeRole,
   headInWords,
+  ROLE_WORDS,
   tokensOf,
 } from '../../trace/attention.js';
 import { controlInWords, measureHeads, medianOf, readFilter } from '../../trace/head_measures.js';
@@ -261,8 +262,9 @@ function columnsOf(measures) {
 
 /** Return colour, size and shape of each head. @param {Shown} shown @param {ViewState} state */
 function lookOf({ heads, size, holds }, { palette, sky_colour: colour }) {
-  const roles = ['', ...new Set(heads.map(describeRole).filter(Boolean))];
-  const isByLabel = colour !== 'layer' && roles.length > 1;
+  const roles = ['', ...ROLE_WORDS];
+  const present = new Set(heads.map(describeRole));
+  const isByLabel = colour !== 'layer' && present.size > 1;
   const layers = Math.max(...heads.map(({ layer }) => layer), 1);
   const ramp = sequential(palette.theme);
   /** @param {number} layer */
@@ -287,11 +289,11 @@ function lookOf({ heads, size, holds }, { palette, sky_colour: colour }) {
     /** @param {LabelledHead} _ @param {number} at */
     opacity: (_, at) => (holds(at) ? 0.85 : 0.12),
     names: isByLabel
-      ? roles.map((role, kind) => ({
-          name: role || 'no clear label',
-          colour: ofKind(kind),
-          glyph: SHAPES[kind][1],
-        }))
+      ? roles.flatMap((role, kind) =>
+          present.has(role)
+            ? [{ name: role || 'no clear label', colour: ofKind(kind), glyph: SHAPES[kind][1] }]
+            : [],
+        )
       : [0, layers].map((layer) => ({
           name: `layer ${layer}`,
           colour: ofLayer(layer),
