@@ -135,10 +135,7 @@ class AtlasSearchArguments(TypedDict, total=False):
     to_word: str | None
     from_tag: str | None
     to_tag: str | None
-    nearest: SupportsIndex | None
-    farthest: SupportsIndex | None
     same_word: bool | None
     attention: str | None
-    layer: SupportsIndex | None
     head: SupportsIndex | None
     n_sentences: SupportsIndex | None

@@ -100,12 +100,8 @@ async def atlas_search(
 
 
 def _findings(atlases: Atlases, model: str, query: AtlasSearchRequest, seconds: float) -> Findings:
-    distance = None
-    if query.nearest is not None and query.farthest is not None:
-        distance = (query.nearest, query.farthest)
-    asked = query.model_dump(exclude={"nearest", "farthest"})
     try:
-        return search(atlases.atlas(model), Question(**asked, distance=distance), seconds)
+        return search(atlases.atlas(model), Question(**query.model_dump()), seconds)
     except AtlasError as error:
         raise Problem(422, "unknown-head", str(error)) from error
     except SearchTooSlow as error:

@@ -1,25 +1,17 @@
 """Atlases: what the heads of a model attend to over a corpus, and questions about it."""
 
-from typing import Annotated, Self
+from typing import Annotated
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
 from headlight.forms import Answer
 from headlight.model.atlas.tags import TAGS, tag_of
 
 MAX_SENTENCES = 100
-MAX_DISTANCE = 32_767
+MAX_HEAD = 32_767
 MAX_WORD = 100
 
 Word = Annotated[str, StringConstraints(min_length=1, max_length=MAX_WORD)]
-Distance = Annotated[int, Field(ge=-MAX_DISTANCE, le=MAX_DISTANCE)]
 Path = Annotated[str, StringConstraints(min_length=1, max_length=MAX_WORD)]
 
 
@@ -29,11 +21,11 @@ class AtlasHeadRequest(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     attention: Path = Field(description="Its path, as `decoder.layers.0.self_attention`.")
-    head: int = Field(ge=0, le=MAX_DISTANCE, description="The head.")
+    head: int = Field(ge=0, le=MAX_HEAD, description="The head.")
 
 
 class AtlasSearchRequest(BaseModel):
-    """A question to an atlas: queries and keys by word, part of speech and distance."""
+    """A question to an atlas: queries and keys by word and part of speech."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -44,14 +36,9 @@ class AtlasSearchRequest(BaseModel):
         description=f"The query's part of speech: {', '.join(TAGS)}, or a plain name, as pronoun.",
     )
     to_tag: Word | None = Field(None, description="The key's part of speech.")
-    nearest: Distance | None = Field(
-        None, description="The least distance, query minus key in tokens; with `farthest`."
-    )
-    farthest: Distance | None = Field(None, description="The greatest distance.")
     same_word: bool = Field(False, description="Only from a word to the same word elsewhere.")
     attention: Path | None = Field(None, description="Only this attention, by its path.")
-    layer: int | None = Field(None, ge=0, le=MAX_DISTANCE, description="Only this layer.")
-    head: int | None = Field(None, ge=0, le=MAX_DISTANCE, description="Only this head.")
+    head: int | None = Field(None, ge=0, le=MAX_HEAD, description="Only this head.")
     n_sentences: int = Field(
         10, ge=0, le=MAX_SENTENCES, description="How many sentences to return, at most."
     )
@@ -60,14 +47,6 @@ class AtlasSearchRequest(BaseModel):
     @classmethod
     def _known_tag(cls, tag: str | None) -> str | None:
         return None if tag is None else tag_of(tag)
-
-    @model_validator(mode="after")
-    def _whole_distance(self) -> Self:
-        if (self.nearest is None) != (self.farthest is None):
-            raise ValueError("nearest and farthest belong together; give both or none")
-        if self.nearest is not None and self.farthest is not None and self.nearest > self.farthest:
-            raise ValueError(f"nearest ({self.nearest}) is more than farthest ({self.farthest})")
-        return self
 
 
 class AtlasMatchesRequest(BaseModel):

@@ -52,15 +52,13 @@ class SearchTooSlow(RuntimeError):
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """Words, tags and distances of queries and keys; None: any.
+    """Words and tags of queries and keys; None: any.
 
     Args:
         from_word, to_word: the word of the query and of the key, in any case.
         from_tag, to_tag: their parts of speech, of `headlight.model.atlas.tags.TAGS`.
-        distance: least and greatest distance, query − key in tokens; of self-attention.
         same_word: whether both are the same word at two places.
-        layer, head: only this layer or head.
-        kind: only ``self_attention`` or ``cross_attention``.
+        attention, head: only this attention, by its path, or head.
         n_sentences: how many sentences to return.
     """
 
@@ -68,9 +66,7 @@ class Question:
     to_word: str | None = None
     from_tag: str | None = None
     to_tag: str | None = None
-    distance: tuple[int, int] | None = None
     same_word: bool = False
-    layer: int | None = None
     head: int | None = None
     attention: str | None = None
     n_sentences: int = 10
@@ -133,7 +129,7 @@ def search(atlas: Atlas, question: Question, seconds: float = SECONDS) -> Findin
     """Search an atlas.
 
     Raises:
-        AtlasError: the atlas has no such attention, layer or head, or a file is damaged.
+        AtlasError: the atlas has no such attention or head, or a file is damaged.
         SearchTooSlow: it took longer than `seconds`.
         Cancelled: the caller has left.
         ImportError: DuckDB is not installed.
@@ -169,17 +165,11 @@ def _attentions(atlas: Atlas, question: Question) -> list[str]:
         path
         for path, facts in atlas.attentions.items()
         if question.attention in {None, path}
-        and question.layer in {None, int(path.split(".")[2])}
-        and not (facts["is_cross"] and question.distance)
         and (question.head is None or question.head < facts["n_heads"])
     ]
     if not paths:
-        layers = sorted({int(path.split(".")[2]) for path in atlas.attentions})
         n_heads = max(facts["n_heads"] for facts in atlas.attentions.values())
-        raise AtlasError(
-            f"the atlas has no such head; its layers are {layers[0]} to {layers[-1]}, its heads 0 "
-            f"to {n_heads - 1}, and only a self-attention has distances"
-        )
+        raise AtlasError(f"the atlas has no such head; its heads are 0 to {n_heads - 1}")
     return paths
 
 
@@ -192,9 +182,6 @@ def _conditions(question: Question) -> tuple[str, str, dict[str, Any]]:
     if question.head is not None:
         where.append("head = $head")
         values["head"] = question.head
-    if question.distance is not None:
-        to.append("query - key BETWEEN $nearest AND $farthest")
-        values["nearest"], values["farthest"] = question.distance
     if question.same_word:
         to.append("query_word = key_word AND query <> key")
     return " AND ".join(["true", *where]), " AND ".join(["true", *to]), values
@@ -261,24 +248,10 @@ def _base(
             "CURRENT ROW" if is_causal else _bound(None if reach is None else -reach, "FOLLOWING")
         )
         seen = f"RANGE BETWEEN {_bound(reach, 'PRECEDING')} AND {after}"
-        near = seen
-        itself = "0"
-        nearest, farthest = question.distance or (-(2**15), 2**15)
-        if question.distance is not None:
-            low, high = nearest, farthest
-            low = max(low, 0) if is_causal else low
-            if reach is not None:
-                low, high = max(low, -reach), min(high, reach)
-            near = f"RANGE BETWEEN {_bound(high, '')} AND {_bound(low, '')}"
-            if low > high:
-                return None
         part = "sentence" if not chunk else f"sentence, position // {int(chunk)}"
-        if question.same_word:
-            if nearest <= 0 <= farthest:
-                itself = f"CAST({is_key} AS INT)"
-            words = f"PARTITION BY {part}, word ORDER BY position {near}"
-        else:
-            words = f"PARTITION BY {part} ORDER BY position {near}"
+        itself = f"CAST({is_key} AS INT)" if question.same_word else "0"
+        word = ", word" if question.same_word else ""
+        words = f"PARTITION BY {part}{word} ORDER BY position {seen}"
         sql = f"""
             WITH t AS (SELECT * FROM read_parquet($files) WHERE side = $side),
             w AS (SELECT {" AND ".join(query)} AS is_query,

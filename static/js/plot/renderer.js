@@ -352,7 +352,7 @@ export function boxOf(row, column, area, grid) {
  * @param {Area} area
  * @returns {Pixels|null}
  */
-function boxIn(box, { left, top, width, height, axes }) {
+export function boxIn(box, { left, top, width, height, axes }) {
   if (!box) return null;
   const across = (/** @type {number} */ x) =>
     left + ((x - axes.x[0]) / (axes.x[1] - axes.x[0])) * width;

@@ -15,6 +15,7 @@ import {
   weightsAt,
   tokensOf,
 } from '../trace/attention.js';
+import { findCeiling } from '../trace/arithmetic.js';
 import { share } from '../words/numbers.js';
 import { isHeld } from '../trace/layered.js';
 import { isCausal } from '../trace/trace.js';
@@ -350,20 +351,33 @@ function leftOut(labels, pictures) {
   ];
 }
 
+/** The share of the numbers of a long text's map that the colours tell apart. */
+const COLOURED = 0.98;
+
+/** @param {Omit<Picture, 'ceiling'>} picture */
+function ceilingOf({ data, offset, rows, columns, scale }) {
+  const values = Float64Array.from(
+    { length: rows * columns },
+    (_, at) => data[offset + at] * scale,
+  );
+  return findCeiling(values, COLOURED);
+}
+
 /**
  * Return the pictures to paint, by layer and head: weights, or small maps of layers not here.
  * @param {Trace} trace
  * @param {Place|null} place
  * @param {{attention_hide?: unknown, answers?: ViewState['answers']}} state
+ * @param {number} [only] layer
  */
-export function picturesOf(trace, place, { attention_hide: hide, answers }) {
+export function picturesOf(trace, place, { attention_hide: hide, answers }, only) {
   const maps = answers?.maps?.trace?.tensors ?? {};
   /** @type {Pictures} */
   const pictures = new Map();
   for (const { layer, site } of weightsAt(place, trace)) {
     const map = maps[site.replace(/weights$/, 'max_map')];
     const array = isHeld(trace.tensors[site]) ? trace.tensors[site] : map;
-    if (!array) continue;
+    if (!array || layer !== (only ?? layer)) continue;
     const [nHeads, rows, columns] = array.shape;
     const { data, scale } = array;
     for (let head = 0; head < nHeads; head += 1) {
@@ -377,7 +391,8 @@ export function picturesOf(trace, place, { attention_hide: hide, answers }) {
         isCausal: isCausal(site),
         ...(isResting && { skip: 1 }),
       };
-      pictures.set(keyOf({ layer, head }), { ...picture, ceiling: peak(picture) });
+      const ceiling = trace.resolution ? ceilingOf(picture) : peak(picture);
+      pictures.set(keyOf({ layer, head }), { ...picture, ceiling });
     }
   }
   return pictures;

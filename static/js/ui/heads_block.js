@@ -71,6 +71,7 @@ export function createHeadsBlock({ onState, announce, onSight }) {
         pair: place && pairOf(trace, place, state),
         isChosen: (head) => isShown(switches, state, head),
       });
+      door.hidden = Boolean(trace.resolution);
       shown = { state, switches };
     },
   };

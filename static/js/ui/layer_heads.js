@@ -3,10 +3,9 @@
  */
 
 import { choosePlace, heldWeightsAt } from '../trace/attention.js';
-import { matrixAt } from '../trace/trace.js';
-import { sequential } from '../plot/colour.js';
-import { element, paintValues } from './dom.js';
-import { shrunk } from './map_heads.js';
+import { mapOf } from '../plot/colour.js';
+import { element } from './dom.js';
+import { keyOf, picturesOf } from './heads.js';
 
 /**
  * @import { Palette } from '../plot/figure.js'
@@ -14,7 +13,7 @@ import { shrunk } from './map_heads.js';
  * @import { Trace } from '../trace/trace.js'
  */
 
-/** Cells a side, at most: of a longer text each shows the mean of several. */
+/** Cells a side, at most: of a longer text each shows the strongest of several. */
 const MOST_CELLS = 64;
 /** Heads of a layer, at most: those of a wider one are in the view of all heads. */
 const MOST_HEADS = 16;
@@ -41,31 +40,23 @@ export function createLayerHeads(host, onChoose) {
     const key = [trace.id, site, palette.theme].join(' ');
     if (key !== shown) {
       shown = key;
-      const maps = Array.from({ length: weights.shape[0] }, (_, head) =>
-        mapOf(matrixAt(weights, head), head, palette, () =>
-          onChoose({ where: state.where, layer: state.layer, head }),
-        ),
-      );
+      const pictures = picturesOf(trace, place, {}, state.layer ?? 0);
+      const [heads, rows, columns] = weights.shape;
+      const side = Math.min(MOST_CELLS, Math.max(rows, columns));
+      const maps = Array.from({ length: heads }, (_, head) => {
+        const picture = pictures.get(keyOf({ layer: state.layer ?? 0, head }));
+        const onclick = () => onChoose({ where: state.where, layer: state.layer, head });
+        return element(
+          'button.layer-head',
+          { type: 'button', onclick, 'aria-label': `Head ${head}` },
+          picture ? mapOf({ ...picture, ceiling: 1 }, palette.theme, side) : [],
+          `${head}`,
+        );
+      });
       host.replaceChildren(element('h2', `Layer ${state.layer}`), ...maps);
     }
     host
       .querySelectorAll('button')
       .forEach((node, head) => (node.ariaPressed = String(head === state.head)));
   };
-}
-
-/**
- * @param {import('../trace/trace.js').Matrix} matrix
- * @param {number} head
- * @param {Palette} palette
- * @param {() => void} onclick
- */
-function mapOf({ rows, columns, data }, head, { theme }, onclick) {
-  const isSmall = rows === columns && rows <= MOST_CELLS;
-  const side = isSmall ? rows : Math.min(MOST_CELLS, Math.max(rows, columns));
-  const canvas = element('canvas', { width: side, height: side, 'aria-hidden': 'true' });
-  const map = { data, offset: 0, rows, columns, scale: 1, isCausal: false };
-  paintValues(canvas, isSmall ? Float64Array.from(data) : shrunk(map, side), sequential(theme), 1);
-  const name = { 'aria-label': `Head ${head}` };
-  return element('button.layer-head', { type: 'button', onclick, ...name }, canvas, `${head}`);
 }

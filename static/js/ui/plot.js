@@ -3,7 +3,7 @@
  * The renderer draws; what is pointed at is worked out from the plot area and its cells.
  */
 
-import { boxOf, cellAt, createRenderer, hasMouse, isZoomable } from '../plot/renderer.js';
+import { boxIn, boxOf, cellAt, createRenderer, hasMouse, isZoomable } from '../plot/renderer.js';
 import { element, palette } from './dom.js';
 import { boxOfTokens, createMarks } from './plot_marks.js';
 
@@ -94,9 +94,9 @@ export function createPlot({ onCell, onChoose, onGoingOn = () => {} }) {
     onDrag(from, to, isEnd) {
       const area = renderer.area();
       if (!figure?.grid.brush || !area) return;
-      const box = boxBetween(from, to, drawing, area);
-      marks.brush(isEnd ? null : box);
-      if (isEnd) onGoingOn(figure.grid.brush(boxOnAxes(box, area)));
+      const box = boxBetween([from, to], drawing, area);
+      marks.brush(isEnd ? null : boxIn(box, area));
+      if (isEnd) onGoingOn(figure.grid.brush(box));
     },
   });
   plot.addEventListener('focus', () => {
@@ -196,42 +196,38 @@ function createZooming(plot, renderer, onMoved) {
 function cellOver(event, drawing, renderer, grid) {
   const area = renderer.area();
   if (!area) return null;
-  const box = drawing.getBoundingClientRect();
-  const zoom = box.width / drawing.offsetWidth || 1;
-  const x = ((event.clientX - box.left) / zoom - area.left) / area.width;
-  const y = ((event.clientY - box.top) / zoom - area.top) / area.height;
+  const { x, y } = placeIn(event, drawing, area);
   return cellAt(x, y, area, grid);
 }
 
-/**
- * Return the box between two places of the window, in pixels of the drawing, within the plot.
- * @param {At} from
- * @param {At} to
- * @param {HTMLElement} drawing
- * @param {Area} area
- */
-function boxBetween(from, to, drawing, area) {
-  const { left, top, width } = drawing.getBoundingClientRect();
-  const zoom = width / drawing.offsetWidth || 1;
-  /** @param {number} value @param {number} start @param {number} size */
-  const within = (value, start, size) => Math.max(start, Math.min(start + size, value / zoom));
-  const x = [from, to].map((at) => within(at.clientX - left, area.left, area.width));
-  const y = [from, to].map((at) => within(at.clientY - top, area.top, area.height));
+/** Return a place of the window as shares of the plot area. @param {At} event @param {HTMLElement} drawing @param {Area} area */
+function placeIn({ clientX, clientY }, drawing, area) {
+  const box = drawing.getBoundingClientRect();
+  const zoom = box.width / drawing.offsetWidth || 1;
   return {
-    left: Math.min(...x),
-    top: Math.min(...y),
-    width: Math.abs(x[1] - x[0]),
-    height: Math.abs(y[1] - y[0]),
+    x: ((clientX - box.left) / zoom - area.left) / area.width,
+    y: ((clientY - box.top) / zoom - area.top) / area.height,
   };
 }
 
-/** Return a box of pixels in the coordinates of the axes. @param {Pixels} box @param {Area} area @returns {Box} */
-function boxOnAxes({ left, top, width, height }, { axes, ...area }) {
-  /** @param {number} pixels */
-  const x = (pixels) => axes.x[0] + ((pixels - area.left) / area.width) * (axes.x[1] - axes.x[0]);
-  /** @param {number} pixels */
-  const y = (pixels) => axes.y[0] + ((pixels - area.top) / area.height) * (axes.y[1] - axes.y[0]);
-  return { x0: x(left), x1: x(left + width), y0: y(top + height), y1: y(top) };
+/**
+ * Return the box between two places of the window, within the plot, in the coordinates of its axes.
+ * @param {At[]} ends
+ * @param {HTMLElement} drawing
+ * @param {Area} area
+ * @returns {Box}
+ */
+function boxBetween(ends, drawing, area) {
+  /** @param {'x'|'y'} name */
+  const along = (name) => {
+    const [from, to] = area.axes[name];
+    return ends
+      .map((end) => Math.max(0, Math.min(1, placeIn(end, drawing, area)[name])))
+      .map((share) => from + share * (to - from))
+      .sort((a, b) => a - b);
+  };
+  const [[x0, x1], [y0, y1]] = [along('x'), along('y')];
+  return { x0, x1, y0, y1 };
 }
 
 /**

@@ -57,7 +57,7 @@ export function createReading(results) {
 
   /** @param {string} attention */
   function addRow(attention) {
-    const layer = element('span.map-heads-layer', attention.match(/\d+/)?.[0] ?? '');
+    const layer = element('span.reading-layer', attention.match(/\d+/)?.[0] ?? '');
     rows.append(element('div.reading-row', layer));
     canvases.set(attention, []);
   }

@@ -38,11 +38,11 @@ def test_a_head_has_its_commonest_pairs_and_sentences(asking):
 
 
 def test_a_search_is_that_of_python(asking, atlas_dir):
-    params = {"from_tag": "noun", "to_tag": "DET", "nearest": 1, "farthest": 5, "layer": 1}
+    params = {"from_tag": "noun", "to_tag": "DET", "attention": ATTENTION}
     answer = asking.get(f"{PATH}/search", params=params).json()
     wanted = search(
         read_atlas(atlas_dir / "tiny"),
-        Question(from_tag="NOUN", to_tag="DET", distance=(1, 5), layer=1),
+        Question(from_tag="NOUN", to_tag="DET", attention=ATTENTION),
     )
     assert [row["count"] for row in answer["heads"]] == [row.count for row in wanted.heads]
     assert answer["heads"][0]["lift"] == pytest.approx(wanted.heads[0].lift)
@@ -53,12 +53,10 @@ def test_a_search_is_that_of_python(asking, atlas_dir):
     ("path", "status", "kind"),
     [
         ("/search?from_tag=thing", 422, "invalid-request"),
-        ("/search?nearest=1", 422, "invalid-request"),
-        ("/search?nearest=5&farthest=1", 422, "invalid-request"),
         ("/search?n_sentences=1000", 422, "invalid-request"),
         ("/search?sql=SELECT", 422, "invalid-request"),
         (f"/search?from_word={'a' * 101}", 422, "invalid-request"),
-        ("/search?layer=50", 422, "unknown-head"),
+        ("/search?head=50", 422, "unknown-head"),
         ("/search?attention=decoder", 422, "unknown-head"),
         (f"/head?attention={ATTENTION}&head=70", 422, "unknown-head"),
         ("/head?attention=x&head=0", 422, "unknown-site"),

@@ -1,6 +1,6 @@
 /** The strongest head of each label, and which head is opened. */
 
-import { deepEqual, equal, match } from 'node:assert/strict';
+import { deepEqual, equal } from 'node:assert/strict';
 import { test } from 'node:test';
 import { choosePlace, strongestHeads } from '../../../static/js/trace/attention.js';
 import { headToOpen } from '../../../static/js/rules/head_insight.js';

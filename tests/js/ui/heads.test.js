@@ -16,11 +16,10 @@ import {
   send,
   settled,
   texts,
-  type,
 } from '../browser.js';
 import { createHeads } from '../../../static/js/ui/heads.js';
 import { createHeadsBlock } from '../../../static/js/ui/heads_block.js';
-import { FRAME, headLabels, PALETTE, sampleTrace, tensor } from '../sample.js';
+import { FRAME, headLabels, PALETTE, sampleTrace } from '../sample.js';
 
 const WEIGHTS = (layer) => `decoder.layers.${layer}.self_attention`;
 const CARD = { kind: 'decoder', n_layers: 2, n_heads: 2, positional: 'sinusoidal' };

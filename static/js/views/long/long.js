@@ -20,20 +20,22 @@ import {
   sizeOf,
   tiledRegion,
   writeRegion,
-  listSmallMaps,
+  traceOfMaps,
 } from './region.js';
 import { choice } from '../../ui/controls.js';
-import { createMapHeads } from '../../ui/map_heads.js';
+import { createHeadsBlock } from '../../ui/heads_block.js';
+import { createMemo } from '../../state/state.js';
 
 /**
  * @import { Ask, Trace } from '../../trace/trace.js'
- * @import { Figure, ViewCode, ViewState } from '../../plot/figure.js'
+ * @import { Figure, Overview, ViewCode, ViewState } from '../../plot/figure.js'
+ * @import { Handlers } from '../../ui/view_section.js'
  * @import { Control } from '../../ui/controls.js'
  */
 
 /** @type {ViewCode} */
 export const long = {
-  createOverview: (handlers) => createMapHeads(handlers, listSmallMaps),
+  createOverview,
   help: 'The map of the chosen head over the whole text, each cell the mean or maximum of a square of weights; zoomed in, single weights. The curves beside it are of the same queries.',
   terms: {
     'mean of 64 × 64 tokens': 'the mean weight of 64 queries on 64 keys',
@@ -84,6 +86,21 @@ export const long = {
     });
   },
 };
+
+/** Create the maps of all heads, small. @param {Handlers} handlers @returns {Overview} */
+function createOverview(handlers) {
+  const block = createHeadsBlock(handlers);
+  const memo = createMemo();
+  return {
+    element: block.element,
+    show(trace, state) {
+      const of = [trace, state.answers?.overview?.trace, state.where, state.long_pool];
+      const maps = memo(of, () => traceOfMaps(trace, state));
+      block.element.hidden = !maps;
+      if (maps) block.show(maps, { ...state, range: 'head', key: null });
+    },
+  };
+}
 
 /**
  * Return the numbers of every row, of all layers at once if one answer holds them: each answer

@@ -192,33 +192,22 @@ function withoutFuture(shown, attention) {
 }
 
 /**
- * Return the whole maps of all heads of a place, layer by layer.
+ * Return a trace whose weights are the whole maps of all heads of a place, as the maps of a short text
+ * are drawn.
  * @param {Trace} trace
  * @param {ViewState} state
- * @returns {{layers: import('../../ui/map_heads.js').MapLayer[], name: string}|null} null: not there yet
+ * @returns {Trace|null} null: they are not there yet
  */
-export function listSmallMaps(trace, state) {
+export function traceOfMaps(trace, state) {
   const overview = overviewOf(trace, state);
   if (!overview) return null;
-  const { stack, ending, title } = placeIn(overview, state);
-  const pool = state.long_pool ?? 'mean';
-  const site = `${ending}.${pool}_map`;
-  const layers = layersWith(overview.tensors, site, stack).map(({ layer, site: path }) => {
-    const { data, shape, scale } = overview.tensors[path];
-    const [heads, rows, columns] = shape;
-    const isHidden = isCausal(path);
-    const maps = Array.from({ length: heads }, (_, head) => ({
-      data,
-      offset: head * rows * columns,
-      rows,
-      columns,
-      scale,
-      isCausal: isHidden,
-    }));
-    return { layer, maps };
-  });
-  const name = `${pool === 'max' ? 'strongest weights' : 'mean weights'}${placesIn(overview).length > 1 ? ` of ${title.toLowerCase()} attention` : ''}`;
-  return layers.length > 0 ? { layers, name } : null;
+  const { stack, ending } = placeIn(overview, state);
+  const map = `${state.long_pool ?? 'mean'}_map`;
+  const tensors = layersWith(overview.tensors, `${ending}.${map}`, stack).map(({ site }) => [
+    `${site.slice(0, -map.length)}weights`,
+    overview.tensors[site],
+  ]);
+  return { ...overview, tensors: Object.fromEntries(tensors) };
 }
 
 /** The most bins a side. */

@@ -11,7 +11,7 @@ import {
   ROLE_WORDS,
   tokensOf,
 } from '../../trace/attention.js';
-import { controlInWords, measureHeads, medianOf, readFilter } from '../../trace/head_measures.js';
+import { controlInWords, measureHeads, readFilter } from '../../trace/head_measures.js';
 import { cardPath } from '../../api/calls.js';
 import { textsInWords } from '../../trace/card.js';
 import { capitalised, counted } from '../../words/lists.js';
@@ -162,7 +162,6 @@ function shownIn(measures, { sky_x: x, sky_y: y, sky_size: size }) {
 function skyChart(trace, place, shown, state) {
   const { heads, measures, x, y, holds } = shown;
   const look = lookOf(shown, state);
-  const pictures = picturesOf(trace, place, state);
   const at = new Map(heads.map((head, index) => [head, index]));
   /** @param {LabelledHead} head */
   const indexOf = (head) => at.get(head) ?? 0;
@@ -218,7 +217,8 @@ function skyChart(trace, place, shown, state) {
         note: 'Press a point to open the head, drag to select points.',
         isOpen: true,
         only: shownRows,
-        picture: (row) => pictures.get(keyOf(heads[row])) ?? null,
+        picture: (row) =>
+          picturesOf(trace, place, state, heads[row].layer).get(keyOf(heads[row])) ?? null,
         brush: ({ x0, x1, y0, y1 }) => ({
           sky_only: [x, y]
             .flatMap(({ id }, axis) => {

@@ -2,8 +2,6 @@ import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { callOf } from '../../../../static/js/api/request_code.js';
-import { findCeiling } from '../../../../static/js/trace/arithmetic.js';
-import { shrunk } from '../../../../static/js/ui/map_heads.js';
 import { long } from '../../../../static/js/views/long/long.js';
 import {
   divideIntoBins,
@@ -12,7 +10,7 @@ import {
   regionAfter,
   readRegion,
   resolutionInWords,
-  listSmallMaps,
+  traceOfMaps,
   wholeOf,
   writeRegion,
   zoomed,
@@ -149,16 +147,10 @@ test('the maps of all heads are as fine as one answer holds', () => {
   const bins = (n_layers, n_heads) =>
     overviewAsk({ kind: 'decoder', n_layers, n_heads }).resolution;
   deepEqual([bins(4, 6), bins(12, 12), bins(24, 16), bins(32, 32)], [256, 128, 96, 48]);
-  const { layers, name } = listSmallMaps(overviewOf(700), stateOf({ long_pool: 'max' }));
-  deepEqual([layers.length, layers[0].maps.length, name], [1, 2, 'strongest weights']);
-});
-
-test('a small map is the mean of the cells it covers, empty after the query', () => {
-  const map = { data: [1, 0, 0, 3, 5, 0, 1, 1, 2], offset: 0, rows: 3, columns: 3, scale: 0.5 };
-  deepEqual([...shrunk({ ...map, isCausal: false }, 1)], [(13 / 9) * 0.5]);
-  const small = shrunk({ ...map, isCausal: true }, 3);
-  deepEqual([...small.slice(0, 5)], [0.5, NaN, NaN, 1.5, 2.5]);
-  equal(findCeiling(small, 0.98), 2.5);
+  const overview = overviewOf(700);
+  const { tensors } = traceOfMaps(overview, stateOf({ long_pool: 'max' }));
+  deepEqual(Object.keys(tensors), [`${SITE}.weights`]);
+  equal(tensors[`${SITE}.weights`], overview.tensors[`${SITE}.max_map`]);
 });
 
 test('the numbers of the rows are means of their bins, in their own units', () => {
