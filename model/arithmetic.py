@@ -139,12 +139,6 @@ def _take(problems: Sequence[Problem], count: int) -> tuple[list[Problem], list[
     return taken, [each for each in rest if each not in known]
 
 
-@cache
-def single_products() -> tuple[Problem, ...]:
-    """List the products of two digits and one, which are the first stage of a curriculum."""
-    return tuple(Problem(first, second) for first in range(10, 100) for second in range(1, 10))
-
-
 # --- marking --------------------------------------------------------------------------------------
 
 

@@ -52,14 +52,9 @@ def write_chains(
     return sampled, (sampled.row_counts.cumsum(0) - 1) // n_chains
 
 
-def reward_of(marking: Marking, process: float) -> float:
-    """Compute the reward of a chain: 1 for the right answer, and the process reward.
-
-    Args:
-        marking: of the chain.
-        process: the reward for all partial products; a share of them gives that share.
-    """
-    return float(marking.is_right) + process * marking.product_share
+def reward_of(marking: Marking) -> float:
+    """Return the reward of a chain: 1 for the right answer, else 0."""
+    return float(marking.is_right)
 
 
 class WrittenChains(NamedTuple):

@@ -1,4 +1,4 @@
-"""Policy gradient for a decoder: sampled continuations, advantages, the loss and a KL estimate.
+"""Policy gradient for a decoder: sampled continuations, advantages and the loss.
 
 The policy is the model's distribution over the next token. With a reward r of a whole continuation
 and a baseline b that does not depend on it,
@@ -172,33 +172,15 @@ def shared_log_probs(model: Transformer, sampled: Continuations, *, temperature:
 
 
 def group_advantages(
-    rewards: Float[Tensor, "prompt sample"], *, divisor: str = "none"
+    rewards: Float[Tensor, "prompt sample"],
 ) -> Float[Tensor, "prompt sample"]:
-    """Subtract from each reward the mean of its prompt's samples, and divide by the divisor.
+    """Compute how many standard deviations each reward is above the mean of its prompt's samples.
 
-    Samples that all have one reward have advantage 0.
-
-    Args:
-        rewards: of each sample.
-        divisor: ``none``. ``deviation``: the standard deviation of the prompt's rewards, as in GRPO
-            (Shao et al. 2024, section 4.1.2, https://arxiv.org/abs/2402.03300). ``mean``: their
-            mean, so that rewards of 0 and 1 give the gradient of log E[r], the logarithm of the
-            chance to be right, in place of that of E[r].
-
-    Raises:
-        KeyError: the divisor is unknown.
+    Samples that all have one reward have advantage 0. Shao et al. 2024, section 4.1.2 (GRPO),
+    https://arxiv.org/abs/2402.03300.
     """
-    mean = rewards.mean(dim=1, keepdim=True)
     deviation = rewards.std(dim=1, keepdim=True, correction=0)
-    advantages = rewards - mean
-    return (
-        advantages
-        / {
-            "none": torch.ones_like(mean),
-            "deviation": deviation + 1e-6,
-            "mean": mean.clamp(min=1e-6),
-        }[divisor]
-    )
+    return (rewards - rewards.mean(dim=1, keepdim=True)) / (deviation + 1e-6)
 
 
 def policy_loss(
@@ -230,27 +212,3 @@ def policy_loss(
     if clip is not None:
         gain = torch.minimum(gain, ratio.clamp(1 - clip, 1 + clip) * advantages)
     return -(gain * weights).sum() / weights.sum()
-
-
-def kl_to_reference(
-    log_probs: LogProbs, reference: LogProbs, weights: TokenWeights
-) -> Float[Tensor, ""]:
-    """Estimate KL(π ‖ π_reference) in nats a token, and its gradient, from tokens that π sampled.
-
-    The value is the mean of r − 1 − log r with r = π_reference/π, which is unbiased and never
-    negative (Schulman 2020, http://joschu.net/blog/kl-approx.html, estimator k3). Its own gradient
-    is another divergence's, because π also decides what is sampled. The gradient returned is that
-    of the expected value, by REINFORCE with the reward log π_reference − log π of each token:
-
-        ∇ KL = E[Σ_t ∇ log π(token t) · Σ_(s ≥ t) (log π − log π_reference)(token s)]
-
-    Args:
-        log_probs: under π.
-        reference: under the reference, without gradient.
-        weights: how often each token counts, such as `Continuations.weights`.
-    """
-    log_ratio = (reference - log_probs).detach()
-    value = ((log_ratio.exp() - 1 - log_ratio) * weights).sum() / weights.sum()
-    later = (-log_ratio * (weights > 0)).flip(1).cumsum(1).flip(1)
-    surrogate = (later * log_probs * weights).sum() / weights.sum()
-    return value + surrogate - surrogate.detach()

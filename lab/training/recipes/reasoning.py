@@ -29,14 +29,12 @@ from headlight.lab.training.config import BATCH_SETTINGS, LoopConfig, Recipe, re
 from headlight.lab.training.loop import STATE, Lesson, Loop
 from headlight.lab.training.policy_gradient import (
     group_advantages,
-    kl_to_reference,
     policy_loss,
     shared_log_probs,
 )
-from headlight.model.arithmetic import FORMS, Problem, Split, single_products, split
+from headlight.model.arithmetic import FORMS, Problem, Split, split
 from headlight.model.checkpoint.card import ModelCard
-from headlight.model.checkpoint.checkpoint import Checkpoint
-from headlight.model.checkpoint.loading import load, save
+from headlight.model.checkpoint.loading import save
 from headlight.model.config import TransformerConfig, require_known
 from headlight.model.corpus import CorpusError
 from headlight.model.experiments.chains import marks, solve
@@ -44,11 +42,9 @@ from headlight.model.generation.continuations import Continuations
 from headlight.model.optimization.optimizers import OPTIMIZERS, make_optimizers
 from headlight.model.optimization.schedule import SCHEDULES
 from headlight.model.tokenizer import Tokenizer
-from headlight.model.transformer import Transformer
 
 BEFORE = "imitation"
 """The folder in a run's folder that keeps the model as it was before reinforcement."""
-DIVISORS = ("none", "deviation", "mean")
 WARMUP = 10
 # The 256 bytes and two special tokens: byte-level BPE without a merge.
 N_CHARACTERS = 258
@@ -72,8 +68,6 @@ class ReasoningConfig:
         count: solutions in a batch of imitation.
         second_digits: digits of the second factor, 2 or 3; chains of 3 need more of
             ``model.max_tokens``.
-        curriculum: the first steps of imitation, whose solutions are products of two digits and
-            one.
         imitation: the steps of imitation; the rest are reinforcement.
         problems: problems in a step.
         chains: chains that the model writes for each problem.
@@ -81,13 +75,7 @@ class ReasoningConfig:
         optimizer: of reinforcement.
         rate: its learning rate at its peak.
         temperature: of the chains.
-        divisor: of advantages: ``none``, ``deviation`` or ``mean``, see `group_advantages`.
-        negative: weight of negative advantages, in [0, 1]. 1: REINFORCE. 0: chains better than
-            the mean of their problem become likelier, and none less: self-imitation (Oh et al.
-            2018, https://arxiv.org/abs/1806.05635).
         clip: ε of the clipped ratio; 0: none.
-        kl: weight of the KL divergence from the model before reinforcement.
-        process: reward for right partial products, times their share; 0: only the answer counts.
 
     Raises:
         ValueError: a number is out of its range, or a name is unknown.
@@ -96,7 +84,6 @@ class ReasoningConfig:
     form: str = "chain"
     count: int = 64
     second_digits: int = 2
-    curriculum: int = 0
     imitation: int = 290
     problems: int = 64
     chains: int = 32
@@ -104,24 +91,18 @@ class ReasoningConfig:
     optimizer: str = "muon"
     rate: float = 1e-3
     temperature: float = 1.0
-    divisor: str = "deviation"
-    negative: float = 1.0
     clip: float = 0.2
-    kl: float = 0.0
-    process: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("count", "problems", "chains", "updates"):
             require(self, name, 1 <= getattr(self, name) <= 2**16, "lie between 1 and 65,536")
-        for name in ("imitation", "curriculum", "clip", "kl", "process"):
+        for name in ("imitation", "clip"):
             require(self, name, getattr(self, name) >= 0, "be at least 0")
         for name in ("rate", "temperature"):
             require(self, name, getattr(self, name) > 0, "be positive")
-        require(self, "negative", 0 <= self.negative <= 1, "lie in [0, 1]")
         require(self, "second_digits", self.second_digits in (2, 3), "be 2 or 3")
         require_known("form", self.form, FORMS)
         require_known("optimizer", self.optimizer, OPTIMIZERS)
-        require_known("divisor", self.divisor, DIVISORS)
 
 
 @dataclass(frozen=True)
@@ -138,9 +119,7 @@ class ReasoningBatches:
 
     def batch(self, step: int) -> Batch:
         """Return the solutions of a step of imitation."""
-        is_easy = step < self.config.curriculum
-        known = single_products() if is_easy else self._split.train
-        return self._solutions(self._draw(known, self.config.count, step))
+        return self._solutions(self._draw(self._split.train, self.config.count, step))
 
     def asked(self, step: int) -> list[Problem]:
         """Return the training problems of a step of reinforcement."""
@@ -189,7 +168,6 @@ class ReasoningLoop(Loop):
     def prepare(self) -> None:
         """Begin with imitation."""
         self.rows = self.batches.config
-        self.reference: Transformer | None = None
         self._is_reinforcing = False
 
     def resume(self) -> None:
@@ -246,7 +224,7 @@ class ReasoningLoop(Loop):
         save(folder, self.model, self.batches.tokenizer, card)
 
     def _begin_reinforcement(self) -> None:
-        """Replace the optimizers, and load the reference if a KL divergence is asked for."""
+        """Replace the optimizers."""
         # Muon's updates have one size however noisy the gradient: with 8 chains for each of 32
         # problems 8e-4 took a model from 43 % to 36 % in 40 steps; 32 chains for 64 carry 1e-3.
         self.optimizers = make_optimizers(
@@ -256,10 +234,6 @@ class ReasoningLoop(Loop):
             adam_share=self.config.adam_share,
             weight_decay=0.0,
         )
-        if self.rows.kl:
-            checkpoint = load(self.out / BEFORE, device=self.model.vectors.device)
-            assert isinstance(checkpoint, Checkpoint)
-            self.reference = checkpoint.model.requires_grad_(False)
         self._is_reinforcing = True
 
     def _reinforce(self) -> Lesson:
@@ -270,20 +244,14 @@ class ReasoningLoop(Loop):
         self.model.eval()
         written = self._draw(self.batches.asked(self.step), generator)
         # 2. Update on each part of them.
-        losses, kl = [], []
+        losses = []
         numbers = written.used_problems
         for part in numbers.chunk(rows.updates) if len(numbers) else ():
             chosen = written.is_used & torch.isin(written.problems, part)
-            loss, part_kl = self._policy_update(
-                written.sampled.rows(chosen), written.advantages[chosen]
-            )
-            losses.append(loss)
-            kl.append(part_kl)
-        figures = written.figures()
-        if rows.kl:
-            figures["kl"] = mean(kl)
+            sampled, advantages = written.sampled.rows(chosen), written.advantages[chosen]
+            losses.append(self._policy_update(sampled, advantages))
         n_tokens = int(written.sampled.weights.sum())
-        return Lesson(mean(losses), n_tokens, figures=figures)
+        return Lesson(mean(losses), n_tokens, figures=written.figures())
 
     def _draw(self, asked: Sequence[Problem], generator: torch.Generator) -> WrittenChains:
         """Write chains for some problems, and compute their advantages."""
@@ -300,39 +268,29 @@ class ReasoningLoop(Loop):
         marked = marks(
             self.batches.tokenizer, [asked[number] for number in problems.tolist()], sampled
         )
-        rewards = torch.tensor([reward_of(marking, rows.process) for marking in marked])
+        rewards = torch.tensor([reward_of(marking) for marking in marked])
         advantages = self._advantages(sampled, rewards)
-        # Without a KL divergence, chains without an advantage have no gradient.
-        is_used = (advantages != 0).any(1) | bool(rows.kl)
+        is_used = (advantages != 0).any(1)  # the others have no gradient
         return WrittenChains(sampled, marked, rewards, advantages, is_used, problems)
 
     def _advantages(
         self, sampled: Continuations, rewards: Float[Tensor, " row"]
     ) -> Float[Tensor, "row column"]:
         """Compute the advantages (row, 1) of each chain."""
-        rows = self.rows
-        groups = rewards.repeat_interleave(sampled.row_counts).view(-1, rows.chains)
-        advantages = group_advantages(groups, divisor=rows.divisor).view(-1, 1)
-        advantages = advantages[sampled.row_counts.cumsum(0) - 1]
-        return torch.where(advantages < 0, rows.negative * advantages, advantages)
+        groups = rewards.repeat_interleave(sampled.row_counts).view(-1, self.rows.chains)
+        return group_advantages(groups).view(-1, 1)[sampled.row_counts.cumsum(0) - 1]
 
-    def _policy_update(self, sampled: Continuations, advantages: Tensor) -> tuple[float, float]:
-        """Update the weights once; return the loss and the KL divergence, 0 if not asked for."""
+    def _policy_update(self, sampled: Continuations, advantages: Tensor) -> float:
+        """Update the weights once; return the loss."""
         rows = self.rows
         self.model.zero_grad()
         log_probs = shared_log_probs(self.model, sampled, temperature=rows.temperature)
-        weights = sampled.weights
         loss = policy_loss(
-            log_probs, sampled.log_probs, advantages, weights, clip=rows.clip or None
+            log_probs, sampled.log_probs, advantages, sampled.weights, clip=rows.clip or None
         )
-        kl = loss.new_zeros(())
-        if self.reference is not None:
-            with torch.no_grad():
-                before = shared_log_probs(self.reference, sampled, temperature=rows.temperature)
-            kl = kl_to_reference(log_probs, before, weights)
-        (loss + rows.kl * kl).backward()
+        loss.backward()
         self._descend()
-        return loss.item(), kl.item()
+        return loss.item()
 
 
 def mean(values: Iterable[float]) -> float:

@@ -195,7 +195,7 @@ class RlhfLoop(Loop):
         penalty = self.rows.kl * (log_ratio * sampled.is_sampled).sum(dim=1)
         # 2. The advantage of each sample over the others of its prompt.
         returns = (rewards - penalty).view(-1, self.rows.answers)
-        advantages = group_advantages(returns, divisor="deviation").flatten()[:, None]
+        advantages = group_advantages(returns).flatten()[:, None]
         # 3. Policy gradient. Dropout stays off: the ratio is that of one model.
         self.model.zero_grad()
         logits = self.model(ids).logits

@@ -60,9 +60,8 @@ def test_a_run_imitates_and_then_reinforces(tmp_path):
 @pytest.mark.parametrize(
     ("rows", "stopped_at"),
     [
-        ({"kl": 0.1}, 3),
-        pytest.param({"kl": 0.1}, 5, marks=pytest.mark.slow),
-        pytest.param({"process": 0.5}, 5, marks=pytest.mark.slow),
+        ({}, 3),
+        pytest.param({}, 5, marks=pytest.mark.slow),
     ],
 )
 def test_a_resumed_run_ends_with_the_same_weights(tmp_path, rows, stopped_at):
@@ -85,9 +84,9 @@ def test_reinforcement_makes_the_rewarded_chains_more_probable(tmp_path, monkeyp
     monkeypatch.setattr(
         reasoning,
         "reward_of",
-        lambda marking, process: _ascii_share(marking.steps[0].text),
+        lambda marking: _ascii_share(marking.steps[0].text),
     )
-    loop = make(tmp_path, imitation=0, rate=2e-2, updates=1, chains=8, negative=1.0)
+    loop = make(tmp_path, imitation=0, rate=2e-2, updates=1, chains=8)
     loop.config = replace(loop.config, steps=30, validate_every=100, save_every=100)
     loop.run()
     rewards = [line["reward"] for line in lines(loop)]
@@ -105,18 +104,15 @@ def test_chains_without_an_advantage_leave_the_weights_alone(tmp_path):
 def test_the_reward_is_computed_from_the_marks():
     right, wrong = "47*20+47*3=940+141=1081", "47*20+47*3=940+142=1082"
     problem = Problem(47, 23)
-    assert reward_of(mark(problem, right), 0.0) == 1
-    assert reward_of(mark(problem, wrong), 0.0) == 0
-    assert reward_of(mark(problem, wrong), 0.5) == 0.25
-    assert reward_of(mark(problem, right), 0.5) == 1.5
+    assert reward_of(mark(problem, right)) == 1
+    assert reward_of(mark(problem, wrong)) == 0
 
 
 @pytest.mark.parametrize(
     ("rows", "reason"),
     [
         ({"form": "prose"}, "form 'prose' is unknown; choose one of direct, short, chain"),
-        ({"negative": 2.0}, "negative \\(2.0\\) must lie in \\[0, 1\\]"),
-        ({"kl": -1.0}, "kl \\(-1.0\\) must be at least 0"),
+        ({"clip": -1.0}, "clip \\(-1.0\\) must be at least 0"),
         ({"chains": 0}, "chains \\(0\\) must lie between 1 and 65,536"),
     ],
 )
@@ -147,6 +143,7 @@ def test_a_run_that_names_its_method_is_read(tmp_path):
     path = loop.out / "run.json"
     asked = json.loads(path.read_text())
     asked["rows"] |= {"method": "reinforce", "cycle": 50, "draws": 1, "baseline": "group"}
+    asked["rows"] |= {"divisor": "deviation", "kl": 0.0}
     path.write_text(json.dumps(asked))
     assert resume(loop.out, device="cpu").step == 6
     asked["rows"]["method"] = "expert"
