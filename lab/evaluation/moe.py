@@ -1,4 +1,4 @@
-"""The mixture of experts measured on a text: the load of each expert, and the tokens it takes.
+"""The mixture of experts measured on a text: the tokens that each expert takes.
 
 A router sends a token to ``top_k`` experts, so an expert takes a share of all tokens. Without
 specialisation it would take that share of every single token; `expert_tokens` lists the tokens of
@@ -7,10 +7,9 @@ which it takes more.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -20,13 +19,11 @@ from headlight.lab.evaluation.text import whole_rows
 from headlight.lab.training.batches import prepend
 from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.corpus import TokenStream
-from headlight.model.distributions import entropy
 from headlight.model.tokenizer import Tokenizer
 
 INDICES = ".experts.expert_indices"
 Z_95 = 1.959964  # standard deviations that hold 95 % of a normal distribution
 BATCH_ROWS = 16
-LEAST_OCCURRENCES = 10
 Counts = Int[Tensor, "name expert"]
 KINDS = (
     "start_of_word",
@@ -42,66 +39,15 @@ ENDS_OF_SENTENCES = frozenset(".!?:;\"'“”‘’«»\n")
 BROKEN = "\ufffd"  # what a piece of a character decodes to
 
 
-class Routing(NamedTuple):
-    """The distribution of a text by a layer's router.
-
-    ``load`` (expert) is the share of the routed tokens that each expert takes; it sums to 1.
-    ``decided_by_token`` is the share of tokens whose first choice is the one that the same token
-    of the vocabulary gets most often, among tokens that occur `LEAST_OCCURRENCES` times or more: 1
-    if only the token decides, near 1/n_experts if only its context does.
-    """
-
-    load: Tensor
-    decided_by_token: float
-
-
-def routing(
-    checkpoint: Checkpoint, rows: Int[Tensor, "row token"], *, batch_rows: int = BATCH_ROWS
-) -> dict[int, Routing]:
-    """Measure the load of the experts, and how far the token decides the first choice, by layer.
-
-    Args:
-        checkpoint: the model.
-        rows: text without the start token, which is put before each row.
-        batch_rows: rows in one pass.
-
-    Raises:
-        ValueError: the model is dense.
-    """
-    moe, tokenizer = checkpoint.config.moe, checkpoint.tokenizer
-    if moe is None:
-        raise ValueError(f"{checkpoint.id} is dense: it has no experts")
-    chosen = torch.zeros(len(moe.layers), moe.n_experts)
-    first = torch.zeros(len(moe.layers), tokenizer.vocab_size, moe.n_experts, dtype=torch.long)
-    for ids, by_site in _routed(checkpoint, rows, batch_rows):
-        for number, indices in enumerate(by_site.values()):
-            chosen[number] += indices.flatten().bincount(minlength=moe.n_experts)
-            firsts = indices[..., :1].flatten(0, 1)
-            first[number] += _crossed(ids.flatten(), firsts, first[number])
-    shares = chosen / chosen.sum(dim=1, keepdim=True)
-    decided = [_decided_by_token(counts) for counts in first]
-    return dict(zip(moe.layers, map(Routing, shares, decided), strict=True))
-
-
 def _routed(
-    checkpoint: Checkpoint, rows: Int[Tensor, "row token"], batch_rows: int
+    checkpoint: Checkpoint, rows: Int[Tensor, "row token"]
 ) -> Iterator[tuple[Int[Tensor, "part token"], dict[str, Int[Tensor, "part token top_k"]]]]:
     """Yield parts of some rows, start token first, with the experts of each token by site."""
-    for part in rows.split(batch_rows):
+    for part in rows.split(BATCH_ROWS):
         ids = prepend(checkpoint.tokenizer.start_id, part)
         with torch.inference_mode(), checkpoint.model.capture([f"*{INDICES}"]) as captured:
             checkpoint.model(ids.to(checkpoint.device))
         yield ids, {site: indices.cpu() for site, indices in captured.items()}
-
-
-def _decided_by_token(counts: Int[Tensor, "token expert"]) -> float:
-    common = counts[counts.sum(dim=1) >= LEAST_OCCURRENCES]
-    return float(common.amax(dim=1).sum() / common.sum()) if len(common) else math.nan
-
-
-def load_entropy(load: Float[Tensor, " expert"]) -> float:
-    """Compute −Σ f·log f over log n_experts: 1 for an even load, 0 if one expert takes all."""
-    return float(entropy(load, "nats") / math.log(len(load)))
 
 
 # --- tokens ---------------------------------------------------------------------------------------
@@ -183,7 +129,7 @@ def count_taken(checkpoint: Checkpoint, rows: Int[Tensor, "row token"]) -> dict[
     assert moe is not None
     kinds_of = TokenKinds.of(tokenizer)
     by_layer: dict[str, Taken] = {}
-    for ids, by_site in _routed(checkpoint, rows, BATCH_ROWS):
+    for ids, by_site in _routed(checkpoint, rows):
         chunk = ids[:, 1:]
         kinds = kinds_of(ids[:, :-1], chunk).flatten()
         for site, indices in by_site.items():

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from headlight.lab.evaluation.text import best_head
 from headlight.model.arithmetic import Marking, Problem, split
 from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.profiles.digits import (
@@ -149,7 +148,9 @@ def digit_heads(checkpoint: Checkpoint, problems: Sequence[Problem]) -> dict[str
         By role: ``layer``, ``head``, its mean ``weight`` on the digits of the role, and
         ``evenly``, the weight they would have if all earlier tokens had the same.
     """
-    return {
-        role: best_head(weights)._asdict() | {"evenly": evenly}
-        for role, (weights, evenly) in digit_weights(checkpoint, problems).items()
-    }
+    heads = {}
+    for role, (weights, evenly) in digit_weights(checkpoint, problems).items():
+        layer, head = divmod(int(weights.argmax()), weights.shape[1])
+        weight = float(weights[layer, head])
+        heads[role] = {"layer": layer, "head": head, "weight": weight, "evenly": evenly}
+    return heads

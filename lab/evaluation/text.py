@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -86,17 +85,3 @@ def attention(
     with torch.inference_mode(), checkpoint.model.capture([WEIGHTS]) as captured:
         logits = checkpoint.model(ids.to(checkpoint.device)).logits
     return torch.stack(list(captured.values())).cpu(), logits.cpu()
-
-
-class HeadScore(NamedTuple):
-    """A head and its mean attention weight, in [0, 1], on the keys that define its function."""
-
-    layer: int
-    head: int
-    weight: float
-
-
-def best_head(scores: Float[Tensor, "layer head"]) -> HeadScore:
-    """Return the head with the greatest score."""
-    layer, head = divmod(int(scores.argmax()), scores.shape[1])
-    return HeadScore(layer, head, float(scores[layer, head]))

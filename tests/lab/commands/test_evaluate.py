@@ -89,12 +89,10 @@ def test_figures_on_a_text_are_printed_and_replace_those_of_the_card(decoder, co
     assert "perplexity" not in card.metrics
     assert card.metrics["bits_per_byte"] > 0
     assert card.metrics["tokens"] > 7
-    assert set(card.metrics["expert_load_entropy"]) == {"layer_0"}
     assert set(card.metrics["minimal_pairs_by_paradigm"]) == {"verbs"}
     assert card.metrics["sample"] == sample_figures(load("out"))
     shown = result.stdout
     assert str(card.metrics["bits_per_byte"]) in shown
-    assert str(card.metrics["induction_head"]["weight"]) in shown
     assert "minimal_pairs_by_paradigm.verbs" in shown
     assert "sample.bits_per_byte" in shown
     assert "name held-out text" not in shown

@@ -206,7 +206,7 @@ def test_a_model_is_measured_on_the_text_that_it_is_given(
 def test_a_model_that_reads_more_than_the_sample_has_figures_of_the_text_alone(
     make_named, monkeypatch, text
 ):
-    checkpoint = make_named(max_tokens=400)
+    checkpoint = make_named("positions", max_tokens=400)
     short = text.with_name("short.txt")
     short.write_text("A cat.\n")
     monkeypatch.setattr("headlight.lab.evaluation.figures.SAMPLE", short)

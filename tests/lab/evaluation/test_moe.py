@@ -11,9 +11,7 @@ from headlight.lab.evaluation.moe import (
     TokenKinds,
     count_taken,
     expert_tokens,
-    load_entropy,
     lower_end,
-    routing,
 )
 from headlight.model.corpus import CorpusError, TokenStream
 from headlight.model.tokenizer import train_tokenizer
@@ -134,58 +132,6 @@ def test_models_without_experts_or_with_two_texts_are_rejected(make_checkpoint, 
 def test_a_text_shorter_than_a_context_is_rejected(checkpoint):
     with pytest.raises(CorpusError, match="at least 47"):
         expert_tokens(checkpoint, ["A tree.\n"])
-
-
-# --- load -----------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def rows():
-    return torch.randint(2, 300, (5, 20), generator=torch.Generator().manual_seed(0))
-
-
-def test_the_load_counts_the_tokens_that_each_expert_takes(checkpoint, rows):
-    start = torch.full((5, 1), checkpoint.tokenizer.start_id)
-    with torch.inference_mode(), checkpoint.model.capture(["*.expert_indices"]) as captured:
-        checkpoint.model(torch.cat([start, rows], dim=1))
-    (indices,) = captured.values()
-    counts = [int((indices == expert).sum()) for expert in range(4)]
-    expected = [count / sum(counts) for count in counts]
-    for batch_rows in (2, 16):
-        by_layer = routing(checkpoint, rows, batch_rows=batch_rows)
-        assert list(by_layer) == [1]
-        assert by_layer[1].load.tolist() == pytest.approx(expected)
-        assert float(by_layer[1].load.sum()) == pytest.approx(1)
-
-
-def test_the_first_choice_is_decided_by_the_token_as_far_as_it_repeats(checkpoint):
-    rows = torch.tensor([[5, 6] * 10, [5, 7] * 10])  # 7 and 6 ten times each, 5 twenty times
-
-    def choose(logits):  # 5 alternates between two experts, 6 and 7 have one each
-        by_place = torch.zeros_like(logits)
-        by_place[:, 0, 3] = 9
-        by_place[:, 1::4, 0] = by_place[:, 3::4, 1] = by_place[:, 2::2, 2] = 9
-        return by_place
-
-    with checkpoint.model.edit(LOGITS, choose):
-        of_layer = routing(checkpoint, rows)[1]
-    assert of_layer.decided_by_token == pytest.approx((10 + 10 + 10) / 40)
-
-
-def test_without_a_token_that_repeats_nothing_is_said_of_what_decides(checkpoint, rows):
-    assert math.isnan(routing(checkpoint, rows[:1, :5])[1].decided_by_token)
-
-
-def test_entropy_is_1_when_all_take_as_many_and_0_when_one_takes_all():
-    assert load_entropy(torch.full((8,), 1 / 8)) == pytest.approx(1)
-    assert load_entropy(torch.tensor([0.0, 1.0, 0.0])) == 0
-    by_hand = -(0.5 * math.log(0.5) + 2 * 0.25 * math.log(0.25)) / math.log(3)
-    assert load_entropy(torch.tensor([0.5, 0.25, 0.25])) == pytest.approx(by_hand)
-
-
-def test_a_dense_model_has_no_load(make_checkpoint, rows):
-    with pytest.raises(ValueError, match="tiny is dense"):
-        routing(make_checkpoint(moe=None), rows)
 
 
 # --- kinds of tokens ------------------------------------------------------------------------------
