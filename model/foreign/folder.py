@@ -14,6 +14,8 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -297,7 +299,21 @@ def read_config(folder: Path) -> dict[str, Any]:
     _require_plain(path, config)
     cleaned = _stripped(config)
     _require_sizes(path, cleaned)
+    if not _is_listed(model_type):
+        raise CheckpointError(
+            f"{path}: Transformers {version('transformers')} has no model_type {model_type!r}, "
+            "and code that comes with a folder is never run"
+        )
     return cleaned
+
+
+def _is_listed(model_type: str) -> bool:
+    """Return False if no list of Transformers names a model type; they are read, not imported."""
+    package = find_spec("transformers")
+    if package is None or package.origin is None:
+        return True  # the import says that it is missing
+    lists = [*Path(package.origin).parent.glob("models/auto/*.py")]
+    return not lists or any(f'"{model_type}"' in each.read_text("utf-8") for each in lists)
 
 
 def _require_plain(path: Path, config: Mapping[str, Any]) -> None:

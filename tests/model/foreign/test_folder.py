@@ -238,3 +238,10 @@ def test_a_tag_of_a_number_on_something_else_is_refused(folder, tag):
     (folder / "config.json").write_text(json.dumps({**config, "time_step_limit": tag}))
     with pytest.raises(CheckpointError, match="must be Infinity"):
         read_folder(folder)
+
+
+def test_an_unknown_model_type_is_refused_before_transformers_is_imported(folder, monkeypatch):
+    change_config(folder, model_type="mine")
+    monkeypatch.setattr("headlight.model.foreign.loading.transformers_library", None)
+    with pytest.raises(CheckpointError, match=r"config\.json: .*no model_type 'mine'"):
+        load(folder)
