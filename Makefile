@@ -184,7 +184,7 @@ resolve: $(VENV)/.installed ## Ask for which platforms constraints.txt can be in
 lock: $(VENV)/.installed ## Renew constraints.txt with the newest versions that fit pyproject.toml
 	$(PIP) install --quiet --constraint constraints.txt uv
 	@echo '# Every version the project is installed and tested with. Renewed by `make lock`.' > $(VENV)/lock
-	$(BIN)/uv pip compile pyproject.toml --extra lab --extra hf --extra cluster --extra bench --group test --group tools --upgrade \
+	$(BIN)/uv pip compile pyproject.toml --extra lab --extra hf --extra notebook --extra cluster --extra bench --group test --group tools --upgrade \
 		--quiet --universal --python-version 3.11 --no-header >> $(VENV)/lock
 	mv $(VENV)/lock constraints.txt
 

@@ -6,6 +6,7 @@
     load("stories").why("Once upon a time")             # which heads spoke, and why
     trace(load(model, tokenizer), "Once upon a time")   # a model of Transformers in memory
     show(tokens, attention)                             # arrays of one's own
+    widget("stories", "Once upon a time")               # the page in a notebook, two-way
     Client("http://127.0.0.1:8000").trace("Once upon a time")  # on a server
 
 `AsyncClient` is a `Client` to be awaited, and `read_trace(path.read_bytes())` reads a file of
@@ -21,6 +22,7 @@ from headlight.distribution import import_whole
 from headlight.model import notebook
 
 if TYPE_CHECKING:
+    from headlight.cells import widget
     from headlight.client import AsyncClient, Client, read_trace
     from headlight.client.thread import Why
     from headlight.model.checkpoint.loading import load
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from headlight.own_tensors import show
     from headlight.saved_page import SavedPage
 
-__all__ = ["AsyncClient", "Client", "generate", "load", "read_trace", "show", "trace"]
+__all__ = ["AsyncClient", "Client", "generate", "load", "read_trace", "show", "trace", "widget"]
 
 _HOMES = {
     "AsyncClient": "headlight.client",
@@ -40,6 +42,7 @@ _HOMES = {
     "read_trace": "headlight.client",
     "show": "headlight.own_tensors",
     "trace": "headlight.model.tracing",
+    "widget": "headlight.cells",
 }
 
 

@@ -292,6 +292,13 @@ def shell() -> str:
     return _page("", Markup("[answers]"))
 
 
+@cache
+def cell_page() -> str:
+    """Return the page of a notebook's cell, which holds no answers: `static/js/widget.js`."""
+    held, kind = {"code": _code()}, {"is_saved": False, "is_cell": True}
+    return document("index.html", ["page"], version=__version__, packed="code", held=held, **kind)
+
+
 def _page(text: str, answers: Markup, edits: Sequence[Mapping[str, Any]] = ()) -> str:
     return document(
         "index.html",

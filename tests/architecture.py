@@ -13,7 +13,14 @@ PICTURE = ROOT / "docs" / "architecture.svg"
 
 FLOORS = {
     "the lab, a neighbour": ["lab/commands", "lab/evaluation", "lab/training", "lab/data"],
-    "the commands": ["app/__main__", "app/cli", "app/commands", "app/cluster", "app/server"],
+    "the commands": [
+        "app/__main__",
+        "app/cli",
+        "app/commands",
+        "app/cluster",
+        "app/server",
+        "app/cells",
+    ],
     "HTTP": ["app/main", "app/site", "app/middleware", "app/routes"],
     "the server's parts": [
         "app/services",

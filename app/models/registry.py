@@ -10,7 +10,7 @@ import logging
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import copy_context
 from dataclasses import replace
 from pathlib import Path
@@ -104,6 +104,7 @@ class Registry:
         self._load_locks: defaultdict[str, Lock] = defaultdict(Lock)
         self._lock = Lock()
         self._refreshing = Lock()
+        self._adopted = ExitStack()
         self._seen = _changes(self._parents)
         for folder in _model_folders(self._parents):
             if folder.name in self._folders:
@@ -130,6 +131,17 @@ class Registry:
             self._remove(folder.name)
         steps = {} if (folder / CONFIG).exists() else steps_in(folder)
         self._describe(folder.name, [folder, *steps.values()][-1], folder)
+
+    def adopt(self, served: Served) -> None:
+        """Add a model that is in memory, in place of one of its id; it is the default and stays."""
+        model = self.default = served.description.id
+        with self._lock:
+            self.memory.drop(model)
+            self._folders.setdefault(model, Path(model))
+            self.descriptions = {**self.descriptions, model: served.description}
+            self.memory.reserve(model, 0)
+            self.memory.put(model, served)
+        self._adopted.enter_context(self.memory.using(model))
 
     def _add_step(self, model: str) -> None:
         """Add a state of a model's training, once it is asked for, if there is one."""

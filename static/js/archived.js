@@ -6,7 +6,7 @@
 
 import { answerFrom, lackOf } from './api/answers.js';
 import { createCalls, openFolder, openText } from './api/archive.js';
-import { answerCallsBy } from './api/calls.js';
+import { answerCallsBy, problemOf } from './api/calls.js';
 import { openingIn, tileIn } from './rules/presentation.js';
 import { VIEWS } from './views/registry.js';
 
@@ -77,6 +77,26 @@ export async function openSaved(buffer) {
     history.replaceState(null, '', `#${link}`);
   }
   await import('./main.js');
+}
+
+/**
+ * Open the page of a notebook's cell (`widget.js`), whose kernel answers its calls.
+ * @param {{address: string, call: (path: string, body?: Record<string, any>, accept?: string) => Promise<{status: number, type: string, bytes: ArrayBuffer}>, changed: (address: string) => void, onAddress: (act: (address: string) => void) => void}} cell
+ */
+export async function openCell({ address, call, changed, onAddress }) {
+  answerCallsBy(async (path, body, accept) => {
+    const { status, type, bytes } = await call(path, body, accept);
+    const answer = new Response(bytes, { status, headers: { 'Content-Type': type } });
+    if (!answer.ok) throw await problemOf(answer);
+    return answer;
+  });
+  location.hash = address;
+  history.pushState = history.replaceState = (_, __, url) => changed(String(url));
+  onAddress((wanted) => {
+    if (location.hash === wanted) window.dispatchEvent(new PopStateEvent('popstate'));
+    else location.hash = wanted;
+  });
+  return import('./main.js');
 }
 
 /**

@@ -76,8 +76,8 @@ JS_FOLDERS = ["words", "trace", "rules", "state", "api", "plot", "ui", "views"]
 
 # Lines of code a folder may have. A commit that raises a number says in its body why.
 MOST_LINES = {
-    "app": 24_750,
-    "lab": 10_700,
+    "app": 24_970,
+    "lab": 10_400,
     "model": 36_990,
     "model/analysis": 4_470,
     "model/attention": 1_800,

@@ -146,7 +146,7 @@ export function askWhenRefused(tell) {
   keyRefused = tell;
 }
 
-/** Answers calls in place of a server. @type {((path: string, body?: Record<string, any>) => Promise<Response>)|null} */
+/** Answers calls in place of a server. @type {((path: string, body?: Record<string, any>, accept?: string) => Promise<Response>)|null} */
 let answering = null;
 
 /** Let a site answer the calls of its pages. @param {NonNullable<typeof answering>} answer */
@@ -163,7 +163,7 @@ export function answerCallsBy(answer) {
  * @throws {Problem}
  */
 export async function call(path, { body, accept = 'application/json', signal } = {}) {
-  if (answering) return answering(path, body);
+  if (answering) return answering(path, body, accept);
   const key = readKey();
   const posted = body && { method: 'POST', body: JSON.stringify(body) };
   const headers = { Accept: accept, ...(body && { 'Content-Type': 'application/json' }) };
