@@ -159,14 +159,11 @@ class CellJudge(ViewJudge):
             equals(of["much"], one[int(of["dimension"])])
 
     def _turned(self, said, of):
-        """Check a rotated query by its array, and an angle by the formula of rotary encoding."""
+        """Check an angle by the formula of rotary encoding."""
         site = f"{self.judge._path(dict(said, layer=0))}.rotated_queries"
         query = np.asarray(self.asked(capture=[site], analyses=[])[site], float)[int(of["head"])]
         (at,) = self.unit(f"{of['name']} at {of['one']}", self.sides(said)[0])
-        if of["pair"]:
-            equals(of["much"], np.cos(at * 10_000 ** (-2 * int(of["pair"]) / query.shape[1])))
-        else:
-            equals(of["much"], query[at, int(of["dimension"])])
+        equals(of["much"], np.cos(at * 10_000 ** (-2 * int(of["pair"]) / query.shape[1])))
 
     def bias(self, said, query):
         """Return the bias of ALiBi at each key by its formula, with the slopes of the paper."""

@@ -7,14 +7,14 @@ import { BASE, pairsOf } from '../../trace/arithmetic.js';
 import { signed, tick } from '../../words/numbers.js';
 import { named, quoted } from '../../words/tokens.js';
 import { matrixAt, withoutFuture } from '../../trace/trace.js';
-import { pairMap, positionBand, positionMap, findReach, restOf } from './maps.js';
+import { pairMap, positionBand, positionMap, restOf } from './maps.js';
 
 /**
  * @import { Matrix, NamedArray, Token, Trace } from '../../trace/trace.js'
  * @import { Rotation } from '../../trace/card.js'
  * @import { Figure, ViewState } from '../../plot/figure.js'
  * @import { Ramp } from '../../plot/scales.js'
- * @import { Mapped, Subject } from './maps.js'
+ * @import { Subject } from './maps.js'
  */
 
 const ATTENTION = 'layers.0.self_attention';
@@ -57,12 +57,7 @@ const WORDING = {
 };
 
 /** @type {Record<string, string[]>} */
-const PANELS = {
-  rotary: ['queries', 'turns'],
-  alibi: ['bias'],
-  relative: ['bias'],
-  none: ['none'],
-};
+const PANELS = { rotary: ['turns'], alibi: ['bias'], relative: ['bias'], none: ['none'] };
 
 export const WITHOUT_ENCODING = {
   wording: (/** @type {string} */ scheme) => WORDING[scheme] ?? {},
@@ -78,7 +73,7 @@ export const WITHOUT_ENCODING = {
  */
 function capturedFigure(trace, state, subject) {
   /** @type {Record<string, (trace: Trace, state: ViewState, subject: Subject) => Figure|null>} */
-  const drawings = { queries: rotatedQueries, turns, bias };
+  const drawings = { turns, bias };
   const draw = drawings[state.plot];
   return (
     draw?.(trace, state, subject) ?? {
@@ -97,23 +92,6 @@ function noticeFor({ card }, { stack }) {
   return 'This model has no positional encoding; only the causal mask tells it anything about the order.';
 }
 
-/** @param {Trace} trace @param {ViewState} state @param {Subject} subject */
-function rotatedQueries(trace, state, subject) {
-  const site = `${subject.stack}.${ATTENTION}.rotated_queries`;
-  if (!trace.tensors[site]) return null;
-  const queries = matrixAt(trace.tensors[site], state.head);
-  const reach = findReach(queries.data);
-  const { tokens } = subject;
-  return mapOf(trace, state, { ...subject, site }, queries, {
-    title: `Rotated queries of layer 0, head ${state.head}`,
-    axis: 'dimension',
-    reach,
-    quantity: 'rotated query',
-    say: ({ row, column, value }) =>
-      `Position ${row}, ${quoted(tokens[row])}: dimension ${column} of its rotated query is ${signed(value)} (layer 0, head ${state.head})`,
-  });
-}
-
 /**
  * Return the sites of the queries of layer 0 before and after the rotation.
  * @param {string} stack
@@ -126,36 +104,33 @@ export function turnSites(stack) {
 }
 
 /**
- * Return the rotation of the pairs and the cosine of each, from the queries before and after.
+ * Draw the cosine of the rotation of each pair, from the queries before and after.
  * @param {Trace} trace
- * @param {number} head
- * @param {string} stack
- * @returns {{rotation: Rotation, cosines: Matrix}|null} null: it is not known
+ * @param {ViewState} state
+ * @param {Subject} subject
  */
-export function measureTurns(trace, head, stack) {
-  const { before, after } = turnSites(stack);
+function turns(trace, state, subject) {
+  const title = 'Rotation of each pair';
+  const { before, after } = turnSites(subject.stack);
   const [queries, rotated] = [trace.tensors[before], trace.tensors[after]];
   const rotation = readRotation(trace, queries);
-  if (!queries || !rotated || !rotation) return null;
-  const cosines = cosinesOfTurns(matrixAt(queries, head), matrixAt(rotated, head), rotation);
-  return { rotation, cosines };
-}
-
-/** @param {Trace} trace @param {ViewState} state @param {Subject} subject */
-function turns(trace, state, subject) {
-  const { before, after: site } = turnSites(subject.stack);
-  const turned = measureTurns(trace, state.head, subject.stack);
-  if (!turned) return { title: 'Rotation of each pair', notice: noPairs(trace) };
+  if (!queries || !rotated || !rotation) return { title, notice: noPairs(trace) };
   const { tokens } = subject;
-  return mapOf(trace, state, { ...subject, site }, turned.cosines, {
-    title: 'Rotation of each pair',
-    axis: 'pair',
-    reach: 1,
-    quantity: 'cosine of the rotation',
-    request: { capture: [before, site], heads: [state.head] },
-    say: ({ row, column, value }) =>
-      `Position ${row}, ${quoted(tokens[row])}: pair ${column} is rotated by an angle whose cosine is ${signed(value)} (layer 0, head ${state.head})`,
-  });
+  const { head } = state;
+  const cosines = cosinesOfTurns(matrixAt(queries, head), matrixAt(rotated, head), rotation);
+  return {
+    title,
+    ...positionMap(trace, state, subject, cosines, {
+      name: title,
+      axis: 'pair',
+      reach: 1,
+      bar: 'cosine of the rotation',
+      quantity: `cosine of the rotation, layer 0, head ${head}`,
+      request: { capture: [before, after], heads: [head] },
+      say: ({ row, column, value }) =>
+        `Position ${row}, ${quoted(tokens[row])}: pair ${column} is rotated by an angle whose cosine is ${signed(value)} (layer 0, head ${head})`,
+    }),
+  };
 }
 
 /**
@@ -195,29 +170,6 @@ function cosinesOfTurns(before, after, { first, second }) {
     return lengths === 0 ? NaN : Math.max(-1, Math.min(1, (a * c + b * d) / lengths));
   });
   return { rows: before.rows, columns, data };
-}
-
-/**
- * Return a map of what one head of layer 0 does.
- * @param {Trace} trace
- * @param {ViewState} state
- * @param {Subject} subject
- * @param {Matrix} matrix
- * @param {Omit<Mapped, 'name'|'bar'> & {title: string}} mapped
- * @returns {Figure}
- */
-function mapOf(trace, state, subject, matrix, { title, quantity, ...mapped }) {
-  const { head } = state;
-  return {
-    title,
-    ...positionMap(trace, state, subject, matrix, {
-      name: title,
-      bar: quantity,
-      quantity: `${quantity}, layer 0, head ${head}`,
-      request: { capture: [subject.site], heads: [head] },
-      ...mapped,
-    }),
-  };
 }
 
 /**

@@ -124,7 +124,7 @@ test('rotation of another model: its own pairs, speeds and factor, with the form
     ['Scaling', 'yarn, factor 4'],
     ['Factor of the rotated numbers', '1.5'],
   ]);
-  near(figuresOf(positions, other, show('encoding'))[1].grid.value(3, 0), Math.cos(3));
+  near(figuresOf(positions, other, show('encoding'))[0].grid.value(3, 0), Math.cos(3));
   const unknown = { ...trace, card: { ...trace.card, architecture: 'X', rotation: null } };
   ok(figuresOf(positions, unknown, show('rotation'))[0].notice);
 });
