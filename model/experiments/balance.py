@@ -175,7 +175,6 @@ def run(parameters: Balance) -> Iterator[Arrays]:
         yield {
             "step": np.array(steps) + 1,
             "loss": made[..., 0].T,
-            "balance_loss": made[..., 1].T,
             **_frame(runs, tested, parameters, steps.stop),
         }
 
@@ -203,7 +202,6 @@ def _loads(
     load = chosen.mean(dim=0)
     return {
         "load": load.numpy(),
-        "probability": probs.mean(dim=0).numpy(),
         "cluster_load": (by_cluster / counts[:, None]).numpy(),
         "effective_experts": entropy(load, "nats").exp().numpy(),
         "tested_balance_loss": load_balance_loss(probs, indices).numpy(),
@@ -227,23 +225,11 @@ EXPERIMENT = Experiment(
         "cluster": Quantity("cluster", "The number of the cluster of tokens."),
         "step": Quantity("step", "The training step, from 1.", unit="steps"),
         "loss": Quantity("run step", "Mean squared error of the task, before the step."),
-        "balance_loss": Quantity("run step", "n_experts·Σ f·P, before the step; 1 if balanced."),
         "frame": Quantity("frame", "Steps made before the frame.", unit="steps"),
         "load": Quantity("run frame expert", "Share of the choices that fall on the expert."),
-        "probability": Quantity(
-            "run frame expert", "Mean probability that the router gives the expert."
-        ),
-        "cluster_load": Quantity(
-            "run frame cluster expert", "As `load`, for the tokens of each cluster."
-        ),
-        "effective_experts": Quantity(
-            "run frame",
-            "Exponential of the entropy of the loads: as many equally loaded experts.",
-            unit="experts",
-        ),
-        "tested_balance_loss": Quantity(
-            "run frame", "The balance loss on tokens that are not trained on."
-        ),
+        "cluster_load": Quantity("run frame cluster expert", "As `load`, by cluster."),
+        "effective_experts": Quantity("run frame", "As many equal loads: e^H.", unit="experts"),
+        "tested_balance_loss": Quantity("run frame", "The balance loss on tokens not trained on."),
     },
     see="All tokens have a common part, so an untrained router sends most of them to the same few "
     "experts. Only experts that are chosen learn, and without the balance loss they stay the ones "

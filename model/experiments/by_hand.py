@@ -317,28 +317,16 @@ EXPERIMENT = Experiment(
         "values": Quantity("key d_v", "inputs·W_V"),
         "products": Quantity("query key", "queries·keysᵀ"),
         "divisor": Quantity("", "√d_k, or 1 if scores are not scaled."),
-        "scores": Quantity(
-            "query key",
-            "The products divided, or the scores given; null at keys that a mask hides.",
-        ),
-        "weights": Quantity(
-            "query key", "The softmax of each row of scores, or the weights given."
-        ),
+        "scores": Quantity("query key", "The products divided, or those given; null: hidden."),
+        "weights": Quantity("query key", "The softmax of each row of scores, or those given."),
         "context": Quantity("query d_head", "weights·values, or the context given."),
         "formula_context": Quantity("query d_head", "weights·values, if another context is given."),
-        "printed_weights": Quantity(
-            "query key",
-            "The weights that the text of the example prints; null where it prints none.",
-        ),
-        "head_weights": Quantity(
-            "head query key", "The weights of every head, if there are several."
-        ),
+        "printed_weights": Quantity("query key", "Those that the example prints; null: none."),
+        "head_weights": Quantity("head query key", "The weights of all heads, of several."),
         "joined": Quantity("query d_v", "The contexts of all heads side by side."),
         "output_weights": Quantity("d_v d_output", "W_O."),
         "output": Quantity("query d_output", "joined·W_O"),
-        "printed_context": Quantity(
-            "query d_head", "The context that the text of the example prints."
-        ),
+        "printed_context": Quantity("query d_head", "The context that the example prints."),
     },
     see="Each row of weights comes from one query: its products with all keys, divided by √d_k, "
     "then the softmax. The context is the mean of the values by these weights. Every number in a "

@@ -1,10 +1,9 @@
 """The cost of the same arithmetic done in different ways, measured when it is asked for.
 
 1. Scores of n queries and n keys: one by one in a loop of Python, and as one matrix product.
-2. Writing a text with and without a cache of keys and values: without it, step t computes t rows.
-3. y = ReLU(x·a + b)·c + x by five kernels that each pass over memory, and in one pass over blocks
+2. y = ReLU(x·a + b)·c + x by five kernels that each pass over memory, and in one pass over blocks
    that stay in the processor's cache.
-4. Parameters of a mixture of experts: those there are, and those that a token uses.
+3. Parameters of a mixture of experts: those there are, and those that a token uses.
 
 Times are of this machine and this moment; counts are exact.
 """
@@ -42,7 +41,6 @@ class CostParameters(Parameters):
 
     n_tokens: int = Field(64, ge=2, le=128, description="Queries and keys of the loop.")
     d_model: int = Field(64, ge=8, le=512, multiple_of=8, description="Width of a token's vector.")
-    length: int = Field(128, ge=8, le=512, description="Tokens to write, with and without a cache.")
     megabytes: int = Field(16, ge=1, le=64, description="Size of x for the kernels.")
     n_experts: int = Field(8, ge=1, le=256, description="The most experts in a layer.")
     top_k: int = Field(2, ge=1, le=16, description="Experts that a token is sent to.")
@@ -56,21 +54,19 @@ class CostParameters(Parameters):
 
 
 def cost(parameters: CostParameters) -> Cost:
-    """Estimate the cost: the loop, the text, and three passes over x."""
+    """Estimate the cost: the loop, and three passes over x."""
     p = parameters
     loop = REPEATS * p.n_tokens**2 * p.d_model * 0.15e-6
-    writing = 2 * p.length * 60e-6 + p.length**2 * p.d_model**2 * 0.5e-9
     kernels = REPEATS * p.megabytes * 0.02
-    return Cost(seconds=loop + writing + kernels, megabytes=8.0 * p.megabytes + 10)
+    return Cost(seconds=loop + kernels, megabytes=8.0 * p.megabytes + 10)
 
 
 def run(parameters: CostParameters) -> Iterator[Arrays]:
-    """Measure the loop and the cache, then the kernels; count the rest."""
+    """Measure the loop, then the kernels; count the rest."""
     yield {
         "way": np.array(["loop", "product"]),
         "way_seconds": np.array(_scores(parameters)),
         "multiplications": np.array(parameters.n_tokens**2 * parameters.d_model),
-        **_cache(parameters),
         **_experts(parameters),
     }
     yield _kernels(parameters)
@@ -108,62 +104,6 @@ def _scores(parameters: CostParameters) -> list[float]:
     queries, keys = rng.normal(size=(2, parameters.n_tokens, parameters.d_model))
     lists = queries.tolist(), keys.tolist()
     return [shortest(lambda: loop_scores(*lists)), shortest(lambda: queries @ keys.T, 20)]
-
-
-def _cache(parameters: CostParameters) -> dict[str, np.ndarray]:
-    """Count the multiplications of each step of writing, and measure the whole of it."""
-    d_model = parameters.d_model
-    lengths = np.arange(1, parameters.length + 1)
-    projections = 4 * d_model**2  # of a token: W_Q, W_K, W_V and W_O
-    cached = projections + 2 * lengths * d_model
-    recomputed = lengths * projections + 2 * lengths**2 * d_model
-    rng = np.random.default_rng([parameters.seed, 1])
-    matrices = rng.normal(0, d_model**-0.5, (4, d_model, d_model))
-    tokens = rng.normal(size=(parameters.length, d_model))
-    return {
-        "cached": np.array(["no", "yes"]),
-        "length": lengths,
-        "step_multiplications": np.stack([recomputed, cached]),
-        "cache_numbers": 2 * lengths * d_model,
-        "writing_seconds": np.array(
-            [
-                shortest(lambda: write_again(tokens, matrices), 1),
-                shortest(lambda: write_cached(tokens, matrices), 1),
-            ]
-        ),
-    }
-
-
-def _weights(scores: np.ndarray) -> np.ndarray:
-    powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    weights: np.ndarray = powers / powers.sum(axis=-1, keepdims=True)
-    return weights
-
-
-def write_again(tokens: np.ndarray, matrices: np.ndarray) -> np.ndarray:
-    """Return the attention of the last token after each step, all rows computed in each."""
-    d_model = tokens.shape[1]
-    outputs = []
-    for length in range(1, len(tokens) + 1):
-        check()
-        queries, keys, values = (tokens[:length] @ matrix for matrix in matrices[:3])
-        scores = queries @ keys.T / d_model**0.5
-        scores[np.triu_indices(length, 1)] = -np.inf
-        outputs.append((_weights(scores) @ values @ matrices[3])[-1])
-    return np.stack(outputs)
-
-
-def write_cached(tokens: np.ndarray, matrices: np.ndarray) -> np.ndarray:
-    """Return the same; each step computes one row, and keeps its key and its value."""
-    n_tokens, d_model = tokens.shape
-    keys, values = np.empty((2, n_tokens, d_model))
-    outputs = []
-    for at, token in enumerate(tokens):
-        check()
-        query, keys[at], values[at] = (token @ matrix for matrix in matrices[:3])
-        scores = keys[: at + 1] @ query / d_model**0.5
-        outputs.append(_weights(scores) @ values[: at + 1] @ matrices[3])
-    return np.stack(outputs)
 
 
 A, B, C = 1.5, -0.25, 0.75
@@ -232,31 +172,16 @@ EXPERIMENT = Experiment(
         "way": Quantity("way", "loop: number by number. product: one matrix product."),
         "way_seconds": Quantity("way", "Shortest measured time of each.", unit="s"),
         "multiplications": Quantity("", "Multiplications of both, n²·d."),
-        "cached": Quantity("cached", "Whether keys and values are kept."),
-        "length": Quantity("length", "Tokens written, with the new one.", unit="tokens"),
-        "step_multiplications": Quantity(
-            "cached length", "Multiplications of that step, in one layer."
-        ),
-        "cache_numbers": Quantity("length", "Keys and values kept, in one layer.", unit="numbers"),
-        "writing_seconds": Quantity("cached", "Measured time of writing the whole text.", unit="s"),
         "kernel": Quantity("kernel", "eager: operation by operation. fused: in blocks."),
         "kernel_seconds": Quantity("kernel", "Shortest measured time of each.", unit="s"),
-        "traffic": Quantity(
-            "kernel", "Bytes read from and written to memory, counted.", unit="bytes"
-        ),
+        "traffic": Quantity("kernel", "Bytes read and written, counted.", unit="bytes"),
         "difference": Quantity("kernel", "Greatest difference from the eager result."),
         "experts": Quantity("experts", "Experts in each layer."),
-        "all_parameters": Quantity(
-            "experts", "Parameters that memory has to hold.", unit="parameters"
-        ),
-        "active_parameters": Quantity(
-            "experts", "Parameters that one token is multiplied with.", unit="parameters"
-        ),
+        "all_parameters": Quantity("experts", "Those that memory has to hold.", unit="parameters"),
+        "active_parameters": Quantity("experts", "Those a token meets.", unit="parameters"),
     },
     see="The times are of this server, now; measure again and see how far they move. One matrix "
-    "product does what the loop does, hundreds of times as fast. Without a cache each new "
-    "token computes all earlier ones again, so the cost of a text grows faster than the "
-    "square of its length; with it a step costs only slowly more, and memory grows instead. "
+    "product does what the loop does, hundreds of times as fast. "
     "Kernels are the programs that do one operation on a whole tensor. ReLU(x·a + b)·c + x "
     "takes five: times a, plus b, ReLU and times c each read and write one number, plus x "
     "reads two, so 11 numbers are moved for each x. A fused kernel does all of it while a "
@@ -265,8 +190,7 @@ EXPERIMENT = Experiment(
     "forward networks of which a router chooses a few for each token: more of them make a "
     "model larger, and a token hardly more costly.",
     field="Most of the speed of large models is a matter of memory: FlashAttention, fused norms "
-    "and compiled graphs do the same arithmetic with less traffic. Caches are made smaller by "
-    "sharing keys and values between heads and by fewer bits. The largest open models use a "
+    "and compiled graphs do the same arithmetic with less traffic. The largest open models use a "
     "twentieth of their parameters for each token.",
     sources={
         "https://arxiv.org/abs/2211.05102": "Pope et al. 2022, Efficiently Scaling Transformer "

@@ -165,23 +165,13 @@ EXPERIMENT = Experiment(
     cost=cost,
     way_out="choose fewer layers, a smaller width or fewer tokens",
     quantities={
-        "variant": Quantity(
-            "variant",
-            "plain: F(x). norm: LN(F(x)). residual: x + F(x). post: LN(x + F(x)). pre: x + "
-            "F(LN(x)).",
-        ),
+        "variant": Quantity("variant", "How layers are stacked, as the module writes it."),
         "layer": Quantity("layer", "The number of the layer, from 0."),
         "stream_gradient": Quantity(
-            "variant layer",
-            "Norm of the gradient of the loss by the layer's input; null if numbers of the stack "
-            "exceed the range of float64.",
+            "variant layer", "Norm of the loss's gradient; null: too large."
         ),
-        "weight_gradient": Quantity(
-            "variant layer", "Norm of the gradient of the loss by the layer's matrices."
-        ),
-        "stream_size": Quantity(
-            "variant layer", "Root mean square of the numbers of the layer's input."
-        ),
+        "weight_gradient": Quantity("variant layer", "The same by the layer's matrices."),
+        "stream_size": Quantity("variant layer", "Root mean square of the input of the layer."),
     },
     see="In a plain stack, F(x), the gradient falls by about a constant factor from layer to "
     "layer, so the first layers of a deep stack learn nothing; with larger weights it explodes "

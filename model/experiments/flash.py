@@ -118,9 +118,7 @@ EXPERIMENT = Experiment(
         "values": Quantity("key d_v", "The value of each key."),
         "weights": Quantity("key", "The softmax of all scores at once."),
         "context": Quantity("d_v", "The attention's output, from all weights at once."),
-        "naive_context": Quantity(
-            "d_v", "The same without subtracting the maximum; null if an exponential overflows."
-        ),
+        "naive_context": Quantity("d_v", "Without subtracting the maximum; null if one overflows."),
         "step": Quantity("step", "Keys read after each block.", unit="keys"),
         "block_greatest": Quantity("step", "Largest score of the block.", unit="score"),
         "greatest": Quantity("step", "The running maximum m.", unit="score"),
@@ -128,19 +126,11 @@ EXPERIMENT = Experiment(
         "total": Quantity("step", "The running sum ℓ."),
         "sum": Quantity("step d_v", "The running sum o of weighted values."),
         "output": Quantity("step d_v", "o/ℓ: attention over the keys read so far."),
-        "partial_weights": Quantity(
-            "step key", "The weights over the keys read so far; 0 at later keys."
-        ),
+        "partial_weights": Quantity("step key", "The weights over the keys so far; else 0."),
         "error": Quantity("step", "Greatest difference of o/ℓ from the output over all keys."),
         "length": Quantity("length", "Lengths of a text.", unit="tokens"),
-        "whole_numbers": Quantity(
-            "length", "Scores of one head that are kept at once: n².", unit="numbers"
-        ),
-        "block_numbers": Quantity(
-            "length",
-            "Numbers that a kernel with blocks of 128 × 128 keeps at once in fast memory.",
-            unit="numbers",
-        ),
+        "whole_numbers": Quantity("length", "Scores that are kept at once: n².", unit="numbers"),
+        "block_numbers": Quantity("length", "Kept in blocks of 128 × 128.", unit="numbers"),
     },
     see="Keys come in blocks, and no block is read twice. Step through them: the running maximum "
     "m is the largest score so far. When a block raises it, what was summed before is multiplied "

@@ -63,8 +63,7 @@ def run(parameters: Initialisation) -> Iterator[Arrays]:
     yield {
         "scheme": np.array(SCHEMES),
         "layer": np.arange(parameters.n_layers + 1),
-        "deviation": np.stack([of[0] for of in sizes]),
-        "zeros": np.stack([of[1] for of in sizes]),
+        "deviation": np.stack(sizes),
         "gradient": np.stack([_gradients(inputs, network, parameters) for network in networks]),
     }
 
@@ -92,17 +91,14 @@ def _activate(x: Tensor, parameters: Initialisation) -> Tensor:
     return activated
 
 
-def _sizes(
-    x: Tensor, matrices: list[Tensor], parameters: Initialisation
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the standard deviation of the input and of every layer, and the share of zeros."""
-    deviations, zeros = [x.std().item()], [0.0]
+def _sizes(x: Tensor, matrices: list[Tensor], parameters: Initialisation) -> np.ndarray:
+    """Return the standard deviation of the input and of every layer."""
+    deviations = [x.std().item()]
     for matrix in matrices[:-1]:
         check()
         x = _activate(x @ matrix, parameters)
         deviations.append(x.std().item())
-        zeros.append((x == 0).double().mean().item())
-    return np.array(deviations), np.array(zeros)
+    return np.array(deviations)
 
 
 def _gradients(x: Tensor, matrices: list[Tensor], parameters: Initialisation) -> np.ndarray:
@@ -129,19 +125,10 @@ EXPERIMENT = Experiment(
     cost=cost,
     way_out="choose fewer layers or a smaller width",
     quantities={
-        "scheme": Quantity(
-            "scheme",
-            "unit: deviation 1. small: 0.01. xavier: √(2/(inputs + outputs)). kaiming: "
-            "√(2/inputs).",
-        ),
+        "scheme": Quantity("scheme", "How weights are drawn; see the formulas."),
         "layer": Quantity("layer", "0 is the input, then each layer."),
-        "deviation": Quantity(
-            "scheme layer", "Standard deviation of the numbers after each layer."
-        ),
-        "zeros": Quantity("scheme layer", "Share of the numbers that are exactly 0."),
-        "gradient": Quantity(
-            "scheme layer", "Root mean square of the gradient of the output by each number."
-        ),
+        "deviation": Quantity("scheme layer", "Deviation of the numbers after each layer."),
+        "gradient": Quantity("scheme layer", "Root mean square of the gradient by each number."),
     },
     see="Every layer is a sum over its inputs, so its numbers grow with the root of how many "
     "there are. With weights of deviation 1 they are about 1.9 after the first layer of 10 "

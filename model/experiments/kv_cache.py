@@ -44,11 +44,15 @@ def run(parameters: KeyValueCacheShape) -> Iterator[Arrays]:
     sees[(distance >= 0) & (sees == 0) & (tokens < parameters.n_sinks)] = 1
     row = 2 * parameters.n_layers * parameters.d_head * parameters.number_bytes
     written, kept = tokens + 1, (sees > 0).sum(1)
+    d_model = parameters.n_heads * parameters.d_head
+    projections = 4 * d_model**2  # of a token: W_Q, W_K, W_V and W_O
     yield {
         "shares": heads[:, None] // (parameters.n_heads // parameters.n_kv_heads) == groups,
         "sees": sees,
         "n_written": written,
         "n_kept": kept,
+        "recomputed": written * projections + 2 * written**2 * d_model,
+        "cached": projections + 2 * written * d_model,
         "full_bytes": row * parameters.n_heads * written,
         "grouped_bytes": row * parameters.n_kv_heads * written,
         "windowed_bytes": row * parameters.n_kv_heads * kept,
@@ -69,21 +73,24 @@ EXPERIMENT = Experiment(
         "sees": Quantity("query key", "0: the key is hidden; 1: it is a sink; 2: in the window."),
         "n_written": Quantity("query", "Tokens so far.", unit="tokens"),
         "n_kept": Quantity("query", "Those that the query sees, and the cache keeps."),
+        "recomputed": Quantity("query", "Multiplications of a step in a layer, without a cache."),
+        "cached": Quantity("query", "The same with one, and a key for each head."),
         "full_bytes": Quantity("query", "A key for each head, nothing dropped.", unit="bytes"),
         "grouped_bytes": Quantity("query", "Keys are shared, nothing dropped.", unit="bytes"),
         "windowed_bytes": Quantity("query", "Shared, and only what is seen.", unit="bytes"),
     },
     see="While a model writes, the keys and values of all earlier tokens stay in memory, in every "
-    "layer: the cache grows by a row with each token. Grouped-query attention lets several heads "
-    "of queries read the same keys, so the row is shorter; with one group it is multi-query "
-    "attention. A window hides keys that are far away, which can be dropped: the line becomes "
-    "flat. What a token says still travels further, one window in each layer. Models rest much "
-    "attention on the first token, and lose their language when it leaves the window, so some of "
-    "the first tokens are kept as sinks. The numbers at first are of SmolLM2-135M, with a window "
-    "that it lacks; the card of a model on the page opens this with its own.",
+    "layer: the cache grows by a row with each token, and without it a step computes all again. "
+    "Grouped-query attention lets several heads of queries read the same keys, so the row is "
+    "shorter; with one group it is multi-query attention. A window hides keys that are far away, "
+    "which can be dropped: the line becomes flat. What a token says still travels further, one "
+    "window in each layer. Models rest much attention on the first token, and lose their language "
+    "when it leaves the window, so some of the first tokens are kept as sinks. The numbers at "
+    "first are of SmolLM2-135M, with a window that it lacks; the card of a model on the page opens "
+    "this with its own.",
     field="Grouped keys are the standard of open models. Many alternate layers with a window and "
-    "layers without one; others compress keys and values into a latent vector, keep them in 4 or "
-    "8 bits, or drop those that little attention has reached.",
+    "layers without one; others compress keys and values into a latent vector, keep them in 4 or 8 "
+    "bits, or drop those that little attention has reached.",
     sources={
         "https://arxiv.org/abs/2305.13245": "Ainslie et al. 2023, GQA: Training Generalized "
         "Multi-Query Transformer Models",

@@ -338,16 +338,11 @@ EXPERIMENT = Experiment(
         "step": Quantity("step", "The training step, from 1.", unit="steps"),
         "loss": Quantity("step", "Cross-entropy of each step's sequences, before it.", unit="bits"),
         "frame": Quantity("frame", "Steps made before the frame.", unit="steps"),
-        "accuracy": Quantity(
-            "frame", "Share of right answers, on sequences that are not trained on."
-        ),
+        "accuracy": Quantity("frame", "Share of right answers on sequences not trained on."),
         "sequence_accuracy": Quantity("frame", "Share of sequences whose answers are all right."),
         "prediction": Quantity("frame answer", "The likeliest answers for the shown sequence."),
         "probability": Quantity("frame answer", "The probability of these answers."),
-        "attention": Quantity(
-            "frame layer head query key",
-            "Attention weights on the shown sequence; a recurrent network has none.",
-        ),
+        "attention": Quantity("frame layer head query key", "The weights on the shown sequence."),
     },
     see="At first no head has a pattern that fits the task and the answers are guesses. Then "
     "the loss falls off a plateau within a few steps, and at the same steps a pattern appears "

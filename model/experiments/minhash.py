@@ -133,19 +133,13 @@ EXPERIMENT = Experiment(
         "shingle": Quantity("shingle", "Every shingle of either text, sorted."),
         "is_in": Quantity("text shingle", "Whether the text has the shingle."),
         "hash": Quantity("hash", "The number of the hash function."),
-        "signature": Quantity(
-            "text hash", "The smallest hash of the text's shingles, in hexadecimal."
-        ),
+        "signature": Quantity("text hash", "The smallest hash of its shingles, in hexadecimal."),
         "minimum": Quantity("text hash", "The index of the shingle that has the smallest hash."),
         "is_equal": Quantity("hash", "Whether both texts have the same smallest hash."),
         "jaccard": Quantity("", "Shared shingles divided by all shingles, counted."),
         "estimate": Quantity("", "The share of equal hashes, which estimates it."),
-        "running_estimate": Quantity(
-            "hash", "The estimate from the hash functions up to this one."
-        ),
-        "standard_error": Quantity(
-            "hash", "Its standard error by theory, √(J·(1 − J)/k) with k functions."
-        ),
+        "running_estimate": Quantity("hash", "The estimate from the hash functions so far."),
+        "standard_error": Quantity("hash", "Its standard error, √(J·(1 − J)/k) with k functions."),
     },
     see="Each text is cut into overlapping shingles. For each hash function only the smallest "
     "hash of each text is kept: these form its signature. The two minima are equal exactly if the "

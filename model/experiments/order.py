@@ -171,24 +171,15 @@ EXPERIMENT = Experiment(
         "place": Quantity("word", "The place of each word in the second order, from 0."),
         "variant": Quantity("variant", "none: without positions. sinusoidal: with them."),
         "weights": Quantity("variant word key", "Weights in the first order."),
-        "permuted_weights": Quantity(
-            "variant word key",
-            "Weights in the second order; rows and columns are the words in the first.",
-        ),
-        "difference": Quantity(
-            "variant word", "Change of the word's output between both orders, relative to its size."
-        ),
-        "frequency": Quantity(
-            "pair", "ω, the turn of each pair from a position to the next.", unit="radians"
-        ),
+        "permuted_weights": Quantity("variant word key", "The same in the second order."),
+        "difference": Quantity("variant word", "Change of a word's output, relative to its size."),
+        "frequency": Quantity("pair", "ω, its turn from a position to the next.", unit="radians"),
         "angle": Quantity("pair", "k·ω", unit="radians"),
         "start": Quantity("pair coordinate", "Sine and cosine at the position pos."),
         "turned": Quantity("pair coordinate", "They, turned by k·ω."),
         "end": Quantity("pair coordinate", "Sine and cosine at pos + k."),
         "position": Quantity("position", "Positions from 0."),
-        "products": Quantity(
-            "origin position", "Products of their encodings with those of position 0, and of pos."
-        ),
+        "products": Quantity("origin position", "Their products with position 0, and with pos."),
     },
     see="Without positions a word's output is the same wherever it is: the maps of both orders "
     "agree to the last digit, and “the dog chased the cat” means what “the cat chased the dog” "

@@ -233,7 +233,7 @@ def run(parameters: Projections) -> Iterator[Arrays]:
         "shared_context": attended["shared"]["context"],
         **{
             name: np.stack([attended[variant][name] for variant in VARIANTS])
-            for name in ("scores", "weights", "asymmetry", "returned")
+            for name in ("scores", "weights", "asymmetry")
         },
         "step": np.arange(1, parameters.steps + 1),
         "loss": np.stack(losses),
@@ -245,7 +245,7 @@ def run(parameters: Projections) -> Iterator[Arrays]:
 def _attend(
     inputs: np.ndarray, matrices: list[np.ndarray], *, is_scaled: bool
 ) -> dict[str, np.ndarray]:
-    """Compute attention, how far its scores are from symmetric, and which value it returns."""
+    """Compute attention, and how far its scores are from symmetric."""
     queries, keys, values = (inputs @ matrix for matrix in matrices)
     scores = queries @ keys.T / (math.sqrt(keys.shape[1]) if is_scaled else 1.0)
     weights = attention_weights(torch.from_numpy(scores)).numpy()
@@ -259,7 +259,6 @@ def _attend(
         "weights": weights,
         "context": context,
         "asymmetry": np.abs(scores - scores.T).max(),
-        "returned": np.square(context[:, None] - values).sum(axis=-1).argmin(axis=-1),
     }
 
 
@@ -330,24 +329,11 @@ EXPERIMENT = Experiment(
         "weights": Quantity("variant query key", "The softmax of each row of scores."),
         "context": Quantity("token d_v", "weights·values, with separate projections."),
         "shared_context": Quantity("token d_shared", "weights·values, with the shared projection."),
-        "asymmetry": Quantity(
-            "variant", "Greatest difference of scores and their transpose.", unit="score"
-        ),
-        "returned": Quantity(
-            "variant token", "The token whose value is nearest to the context, from 0."
-        ),
+        "asymmetry": Quantity("variant", "Greatest difference of a pair, both ways.", unit="score"),
         "step": Quantity("step", "The training step of the task, from 1.", unit="steps"),
-        "loss": Quantity(
-            "variant step",
-            "Mean of −log₂ of the weight that a token gives to the next one.",
-            unit="bits",
-        ),
-        "least_loss": Quantity(
-            "", "The least loss that any shared projection can have.", unit="bits"
-        ),
-        "task_weights": Quantity(
-            "variant symbol target", "The weights after the last step of the task."
-        ),
+        "loss": Quantity("variant step", "Mean of −log₂ of the right weight.", unit="bits"),
+        "least_loss": Quantity("", "The least that a shared projection can have.", unit="bits"),
+        "task_weights": Quantity("variant symbol target", "The weights after the task."),
     },
     see="With one matrix W a token asks, is found and answers by the same vector. The score of a "
     "pair is then the same both ways, and of two tokens at least one scores itself higher "

@@ -225,21 +225,10 @@ EXPERIMENT = Experiment(
             "back, divided by that of an identity matrix. Of attention: of the last output by "
             "that token's input, the geometric mean over several drawn sequences.",
         ),
-        "power": Quantity(
-            "distance", "ρ to the power of the distance, the law of the linear network."
-        ),
+        "power": Quantity("distance", "ρ to the power of it, the law of the linear network."),
         "length": Quantity("length", "Lengths of a sequence.", unit="tokens"),
-        "waiting_steps": Quantity(
-            "cell length",
-            "Steps that must wait for each other: one a token if each state needs the one "
-            "before, one in all for attention.",
-            unit="steps",
-        ),
-        "multiplications": Quantity(
-            "cell length",
-            "Multiplications of the matrix products for a sequence.",
-            unit="multiplications",
-        ),
+        "waiting_steps": Quantity("cell length", "Steps that wait for each other.", unit="steps"),
+        "multiplications": Quantity("cell length", "Of matrix products.", unit="multiplications"),
     },
     see="Recurrent networks lost to attention for two reasons. They hardly learn from what stands "
     "far back, as the gradient has to pass through every state between: below a spectral radius "

@@ -141,25 +141,15 @@ EXPERIMENT = Experiment(
         "width": Quantity("width", "The width d of queries and keys."),
         "scaled": Quantity("scaled", "Whether the scores are divided by √d."),
         "variance": Quantity("scaled width", "Measured variance of the scores.", unit="score²"),
-        "expected_variance": Quantity(
-            "scaled width", "Variance by theory: d·σ⁴ undivided, σ⁴ divided by √d.", unit="score²"
-        ),
+        "expected_variance": Quantity("scaled width", "By theory: d·σ⁴, then σ⁴.", unit="score²"),
         "entropy": Quantity("scaled width", "Mean entropy of the attention weights.", unit="bits"),
         "greatest_weight": Quantity("scaled width", "Mean of the greatest weight of each query."),
-        "gradient": Quantity(
-            "scaled width",
-            "Mean Frobenius norm of the Jacobian of the softmax, ∂weights/∂scores.",
-            unit="1/score",
-        ),
+        "gradient": Quantity("scaled width", "Mean norm of ∂weights/∂scores.", unit="1/score"),
         "example": Quantity("scaled key width", "The weights of the first query drawn."),
         "divisor": Quantity("divisor", "The chosen divisors."),
         "scores": Quantity("score", "The chosen scores.", unit="score"),
         "weights": Quantity("divisor score", "Softmax of the chosen scores, divided first."),
-        "weights_gradient": Quantity(
-            "divisor",
-            "Frobenius norm of the Jacobian of the softmax at the divided scores.",
-            unit="1/score",
-        ),
+        "weights_gradient": Quantity("divisor", "Norm of ∂weights/∂scores.", unit="1/score"),
     },
     see="A score is the sum of d products, one for each component of the query and the key, so "
     "without a division the variance of the scores grows in proportion to the width d. One key "

@@ -171,12 +171,8 @@ EXPERIMENT = Experiment(
         "y": Quantity("y", "The grid of the surface, in y."),
         "surface": Quantity("y x", "The loss at every place of the grid.", unit="loss"),
         "optimizer": Quantity("optimizer", "The optimizers."),
-        "optimizer_step": Quantity(
-            "optimizer_step", "Steps that an optimizer has made.", unit="steps"
-        ),
-        "rate": Quantity(
-            "update", "Factor on the peak learning rate in each step of the optimizers."
-        ),
+        "optimizer_step": Quantity("optimizer_step", "Steps of an optimizer.", unit="steps"),
+        "rate": Quantity("update", "Factor on the peak rate in each step of the optimizers."),
         "coordinate": Quantity("coordinate", "The coordinates of a place."),
         "path": Quantity("optimizer optimizer_step coordinate", "The places of every optimizer."),
         "loss": Quantity("optimizer optimizer_step", "The loss at these places.", unit="loss"),

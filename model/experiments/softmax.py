@@ -76,18 +76,14 @@ EXPERIMENT = Experiment(
     way_out="choose fewer scores",
     quantities={
         "score": Quantity("score", "The scores, shifted.", unit="score"),
-        "normalised": Quantity(
-            "score", "Each score divided by the sum of all; null if the sum is 0."
-        ),
+        "normalised": Quantity("score", "Each score divided by their sum; null if that is 0."),
         "untempered": Quantity("score", "The softmax at temperature 1."),
         "weights": Quantity("score", "The softmax at the chosen temperature."),
         "temperature": Quantity("temperature", "Temperatures, from 0.1 to 20."),
         "by_temperature": Quantity("score temperature", "The softmax at each."),
         "entropy": Quantity("temperature", "The entropy of the softmax at each.", unit="bits"),
         "shift": Quantity("shift", "Numbers added to the given scores.", unit="score"),
-        "normalised_by_shift": Quantity(
-            "score shift", "Plain shares at each shift; null where the sum is 0."
-        ),
+        "normalised_by_shift": Quantity("score shift", "The same by shift; null if the sum is 0."),
         "softmax_by_shift": Quantity("score shift", "The softmax at each shift."),
     },
     see="Scores of 10, 5 and 1 become plain shares of 0.625, 0.313 and 0.063; the softmax gives "

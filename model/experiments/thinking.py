@@ -294,36 +294,16 @@ EXPERIMENT = Experiment(
         "question": Quantity("problem", "The problems."),
         "first_chain": Quantity("", "The first chain for the first problem."),
         "n_chains": Quantity("n_chains", "Chains that vote, from 1.", unit="chains"),
-        "majority_tokens": Quantity(
-            "n_chains", "Tokens written for a problem, on average.", unit="tokens"
-        ),
-        "majority_right": Quantity(
-            "n_chains", "Share of problems whose most frequent answer is right."
-        ),
-        "probable_right": Quantity(
-            "n_chains",
-            "Share of problems for which the answer whose different chains are the most probable "
-            "together is right.",
-        ),
-        "any_right": Quantity(
-            "n_chains", "Share of problems with a right answer among the chains."
-        ),
+        "majority_tokens": Quantity("n_chains", "Tokens for a problem, on average.", unit="tokens"),
+        "majority_right": Quantity("n_chains", "Share of problems whose top answer is right."),
+        "probable_right": Quantity("n_chains", "The same for the answer of most probability."),
+        "any_right": Quantity("n_chains", "Share of problems with a right answer among chains."),
         "bound": Quantity("bound", "The probability at which adaptive voting stops."),
-        "adaptive_tokens": Quantity(
-            "bound", "Tokens that it writes for a problem, on average.", unit="tokens"
-        ),
+        "adaptive_tokens": Quantity("bound", "Tokens for a problem, on average.", unit="tokens"),
         "adaptive_right": Quantity("bound", "Share of right answers."),
-        "adaptive_chains": Quantity(
-            "bound problem", "Chains that each problem got.", unit="chains"
-        ),
-        "beam_tokens": Quantity(
-            "beam", "Tokens of beam search, kept and dropped, on average.", unit="tokens"
-        ),
-        "beam_right": Quantity(
-            "beam",
-            "Share of right answers; with 1, 1, 2 and 2 kept, and 2, 4, 2 and 4 next steps tried "
-            "for each.",
-        ),
+        "adaptive_chains": Quantity("bound problem", "Chains of each problem.", unit="chains"),
+        "beam_tokens": Quantity("beam", "Tokens of beam search, on average.", unit="tokens"),
+        "beam_right": Quantity("beam", "Share of right answers, by width and branches."),
     },
     see="The model multiplies by writing a chain of steps, which is sampled, so a second chain "
     "may differ. More chains cost more tokens; what they gain depends on who chooses between "

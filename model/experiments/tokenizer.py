@@ -161,9 +161,7 @@ EXPERIMENT = Experiment(
             unit="merges",
         ),
         "sample_character": Quantity("sample_character", "The characters of the sample."),
-        "sample_joined_at": Quantity(
-            "sample_character", "As `joined_at`, for the sample.", unit="merges"
-        ),
+        "sample_joined_at": Quantity("sample_character", "As `joined_at`.", unit="merges"),
         "merge": Quantity("merge", "The number of the merge, from 1."),
         "left": Quantity("merge", "The first token of the pair that is merged."),
         "right": Quantity("merge", "The second token of the pair."),

@@ -169,14 +169,10 @@ EXPERIMENT = Experiment(
         "run": Quantity("run", "with: the rate rises over the warm-up. without: at once."),
         "step": Quantity("step", "The training step, from 1.", unit="steps"),
         "loss": Quantity("run step", "Cross-entropy of an answer, before each step.", unit="bits"),
-        "update": Quantity(
-            "run step", "Norm of the change of all weights in a step, relative to their norm."
-        ),
+        "update": Quantity("run step", "Norm of the change of all weights, relative to theirs."),
         "rate": Quantity("run step", "The learning rate of each step."),
         "frame": Quantity("frame", "Steps made before the frame.", unit="steps"),
-        "accuracy": Quantity(
-            "run frame", "Share of right answers on sequences it is not trained on."
-        ),
+        "accuracy": Quantity("run frame", "Share of right answers on sequences not trained on."),
     },
     see="A small transformer learns to sort five symbols, twice from equal weights and with equal "
     "data. Adam divides each gradient by its mean size so far, and in the first steps this mean "

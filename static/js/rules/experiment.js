@@ -42,6 +42,7 @@ const NAMES = new Map([
   ['d_head', 'Width of a head'],
   ['n_kv_heads', 'Heads of keys'],
   ['top_k', 'Experts of a token'],
+  ['is_tied', 'Tied weights'],
   ['n_clusters', 'Kinds of tokens'],
   ['n_hashes', 'Hash functions'],
   ['n_tokens', 'Tokens'],

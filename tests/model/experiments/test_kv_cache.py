@@ -49,3 +49,10 @@ def test_sinks_stay_in_sight_and_groups_are_whole():
     assert RESULT["shares"].data.tolist() == [[True, False]] * 2 + [[False, True]] * 2
     with pytest.raises(ValidationError, match="4 heads do not form 3 groups"):
         EXPERIMENT.validate({**SHAPE, "n_kv_heads": 3})
+
+
+def test_a_cached_step_multiplies_one_token():
+    result = EXPERIMENT.result({"n_heads": 2, "n_kv_heads": 1, "d_head": 4})
+    # Step 3: three tokens through four 8 × 8 matrices, 3 × 3 scores and as many weighted values.
+    assert result["recomputed"].data[2] == 3 * 4 * 64 + 2 * 9 * 8
+    assert result["cached"].data[2] == 4 * 64 + 2 * 3 * 8

@@ -60,7 +60,6 @@ def test_what_a_token_finds(example, asked, shared, separate):
 
 def test_a_query_of_the_database_returns_a_value_that_is_no_key():
     result = EXPERIMENT.result({"example": "database", "steps": 1})
-    assert result["returned"].data[:, 0].tolist() == [0, 1]
     values, context = result["values"].data, result["context"].data
     distances = np.linalg.norm(values - context[0], axis=1)
     assert distances.argmin() == 1

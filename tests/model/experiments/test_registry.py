@@ -33,16 +33,21 @@ SMALL = {
     "norms": {},
     "warm_up": {"steps": 3, "n_layers": 1, "d_model": 8, "batch": 4, "warmup": 2},
     "thinking": {"n_problems": 5, "n_chains": 2},
-    "cost": {"n_tokens": 4, "d_model": 8, "length": 8, "megabytes": 1},
+    "cost": {"n_tokens": 4, "d_model": 8, "megabytes": 1},
     "tokenizer": {"text": "<b> low low lower", "sample": "slow <b>", "n_merges": 5},
     "schedule": {"steps": 20, "optimizer_steps": 5},
     "surprise": {"text": "The <b> fox ran home."},
     "kv_cache": {"n_tokens": 6, "window": 3},
+    "preference": {"first": "He <b> wept.", "second": "She was sad."},
+    "rounding": {"row": 3},
+    "distillation": {"text": "The <b> fox ran"},
+    "overfitting": {"text": "the <b> bites the man " * 6, "steps": 3, "dropout": 0.5},
     "steering": {"toward": "He <b> wept. | She was sad.", "away": "He was glad.", "text": "She"},
 }
 
 MEASURED = {"cost"}  # its times are of the moment
 NOT_DRAWN = {"norms", "by_hand", "schedule", "softmax", "tokenizer", "surprise", "kv_cache"}
+NOT_DRAWN |= {"preference", "rounding", "distillation"}
 DRAWN = Path(__file__).parents[2] / "js" / "views" / "experiments" / "results"
 WRITTEN_BY_HAND = {  # in results.js
     "by_hand",

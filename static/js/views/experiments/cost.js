@@ -1,4 +1,4 @@
-/** The experiment on costs: a loop and a product, a cache, fused kernels, and experts. */
+/** The experiment on costs: a loop and a product, fused kernels, and experts. */
 
 import { numbersIn } from '../../rules/experiment.js';
 import { amount, grouped, inBytes, rough } from '../../words/numbers.js';
@@ -10,7 +10,7 @@ import { curvesPicture, warm } from '../../plot/curves.js';
 /** @type {ExperimentView} */
 export const experiment = {
   id: 'cost',
-  main: ['n_tokens', 'd_model', 'length', 'megabytes', 'n_experts', 'top_k'],
+  main: ['n_tokens', 'd_model', 'megabytes', 'n_experts', 'top_k'],
   isMeasured: true,
   finding,
   pictures,
@@ -23,17 +23,15 @@ function timeOf(seconds) {
 }
 
 /** @param {Result} result */
-function finding({ arrays, values }) {
+function finding({ arrays }) {
   const [loop, product] = arrays.way_seconds.data;
-  const [again, cached] = arrays.writing_seconds.data;
   const whole = arrays.all_parameters.data.at(-1);
   const active = arrays.active_parameters.data.at(-1);
   const measured = arrays.kernel_seconds
     ? `One pass over memory takes ${timeOf(arrays.kernel_seconds.data[1])} in place of ${timeOf(arrays.kernel_seconds.data[0])}, and moves ${inBytes(arrays.traffic.data[1])} in place of ${inBytes(arrays.traffic.data[0])}. `
     : 'The kernels are being measured. ';
   return (
-    `Measured on this server just now: the product is ${rough(loop / product)} times as fast as the loop, and a cache writes ` +
-    `${grouped(values.length ?? arrays.length.data.length)} tokens ${rough(again / cached)} times as fast, less than it saves multiplications, for each step has a cost of its own. ${measured}` +
+    `Measured on this server just now: the product is ${rough(loop / product)} times as fast as the loop. ${measured}` +
     `Of ${amount(whole / 1e6)} million parameters a token uses ${amount(active / 1e6)} million.`
   );
 }
@@ -74,7 +72,6 @@ function pictures({ arrays }) {
       write: timeOf,
       isLog: true,
     }),
-    cacheChart(arrays),
     expertsChart(arrays),
   ];
 }
@@ -115,27 +112,6 @@ function powersOfTen(least, most) {
   const first = Math.ceil(Math.log10(least));
   const count = Math.floor(Math.log10(most)) - first + 1;
   return Array.from({ length: Math.max(0, count) }, (_, at) => 10 ** (first + at));
-}
-
-/** @param {Arrays} arrays */
-function cacheChart(arrays) {
-  const lengths = numbersIn(arrays.length.data);
-  const [again, cached] = arrays.writing_seconds.data;
-  return curvesPicture({
-    id: 'cache',
-    title: 'A step with a cache, and without',
-    summary: 'The multiplications of each step of writing, with and without a cache.',
-    help: `Multiplications of one layer in each step. Measured for the whole text: ${timeOf(again)} without, ${timeOf(cached)} with; the cache holds ${grouped(arrays.cache_numbers.data.at(-1))} numbers at the end.`,
-    x: lengths,
-    across: { title: 'tokens written' },
-    up: { title: 'multiplications', isLog: true },
-    quantity: 'multiplications of a step',
-    format: grouped,
-    curves: {
-      without: arrays.step_multiplications.data[0],
-      'with cache': arrays.step_multiplications.data[1],
-    },
-  });
 }
 
 /** @param {Arrays} arrays */

@@ -4,28 +4,29 @@ import { numbersIn } from '../../rules/experiment.js';
 import { counted } from '../../words/lists.js';
 import { amount, decimal } from '../../words/numbers.js';
 import { chart } from '../../plot/chart.js';
-import { warm } from '../../plot/curves.js';
+import { curvesPicture, rowCurves } from '../../plot/curves.js';
 import { line } from '../../plot/marks/line.js';
 import { dot } from '../../plot/marks/decorations.js';
 import { raster } from '../../plot/marks/raster.js';
-import { linear, log } from '../../plot/scales.js';
+import { linear } from '../../plot/scales.js';
 
 /**
  * @import { Arrays, ExperimentView, Picture, Result } from '../../rules/experiment.js'
  * @import { Size } from '../../plot/map.js'
- * @import { DrawnFigure, Palette } from '../../plot/figure.js'
+ * @import { Look } from '../../plot/curves.js'
+ * @import { DrawnFigure } from '../../plot/figure.js'
  */
 
-/** @type {Record<string, string>} */
-const NAMES = {
-  constant: 'constant',
-  warmup_stable_decay: 'stable–decay',
-  cosine: 'cosine',
-  noam: 'Noam',
-  sgd: 'SGD',
-  momentum: 'momentum',
-  adam: 'Adam',
-  adamw: 'AdamW',
+/** @type {Record<string, Look>} */
+const LOOKS = {
+  sgd: { name: 'SGD', colour: 'ink' },
+  momentum: { name: 'momentum', colour: 'key' },
+  adam: { name: 'Adam', colour: 'query' },
+  adamw: { name: 'AdamW', colour: 'warm', width: 3 },
+  constant: { name: 'constant', colour: 'muted', dash: 'dot' },
+  warmup_stable_decay: { name: 'stable–decay', colour: 'warm', width: 3 },
+  cosine: { name: 'cosine', colour: 'query' },
+  noam: { name: 'Noam', colour: 'key' },
 };
 
 /** @type {ExperimentView} */
@@ -43,29 +44,9 @@ function finding({ arrays, values }) {
   const { optimizer, loss, optimizer_step: step } = arrays;
   const ends = optimizer.data.map((/** @type {string} */ name, /** @type {number} */ at) => {
     const end = loss.data[at].at(-1) ?? NaN;
-    return `${NAMES[name]} ${Number.isFinite(end) ? decimal(end, 3) : 'diverged'}`;
+    return `${LOOKS[name].name} ${Number.isFinite(end) ? decimal(end, 3) : 'diverged'}`;
   });
   return `The loss after ${counted(step.data.length - 1, 'step')} in the ${values.surface}: ${ends.join(', ')}.`;
-}
-
-/**
- * @param {string} name
- * @param {Palette} palette
- * @returns {{stroke: string, dash?: 'dot', width?: number}}
- */
-function lookOf(name, palette) {
-  return (
-    {
-      sgd: { stroke: palette.ink },
-      momentum: { stroke: palette.key },
-      adam: { stroke: palette.query },
-      adamw: { stroke: warm(palette), width: 3 },
-      constant: { stroke: palette.muted, dash: /** @type {const} */ ('dot') },
-      warmup_stable_decay: { stroke: warm(palette), width: 3 },
-      cosine: { stroke: palette.query },
-      noam: { stroke: palette.key },
-    }[name] ?? { stroke: palette.ink }
-  );
 }
 
 /** @param {Result} result @returns {Picture[]} */
@@ -77,83 +58,59 @@ function pictures({ arrays, values }) {
             id: 'surface',
             draw: (/** @type {Size} */ size) => surfaceFigure(arrays, values.surface, size),
           },
-          { id: 'loss', draw: (/** @type {Size} */ size) => lossChart(arrays, size) },
+          lossChart(arrays),
         ]
       : []),
-    { id: 'factor', isWide: true, draw: (size) => factorChart(arrays, size) },
+    factorChart(arrays),
   ];
 }
 
 /** More steps than this are drawn a few apart. */
 const MOST_POINTS = 500;
 
-/** @param {Arrays} arrays @param {Size} size */
-function factorChart({ schedule, factor, train_step: step }, size) {
+/** @param {Arrays} arrays */
+function factorChart({ schedule, factor, train_step: step }) {
   const apart = Math.ceil(step.data.length / MOST_POINTS);
   /** @param {any[]} list */
   const thin = (list) => list.filter((_, at) => at % apart === 0);
-  return {
+  return curvesPicture({
+    id: 'factor',
+    isWide: true,
     title: 'Learning rate schedules',
     summary: 'The factor on the peak learning rate by training step, for four schedules.',
     help: `The factor on the peak learning rate over a training run${apart > 1 ? `, one step in ${apart}` : ''}. Noam rises and falls as the inverse square root; the cosine needs its end fixed in advance; stable–decay falls whenever one decides to stop.`,
-    ...chart(
-      {
-        x: linear('step of the run'),
-        y: linear('factor', { domain: [0, 1.03], ticks: [0, 0.25, 0.5, 0.75, 1] }),
-        marks: [
-          line(linesOf(schedule, factor, size, thin), {
-            x: numbersIn(thin(step.data)),
-            format: (value) => amount(value),
-            name: ({ line: { name }, x }) => `${name}, step ${amount(x, 6)}`,
-          }),
-        ],
-        table: { quantity: 'factor on the peak learning rate' },
-      },
-      size,
-    ),
-  };
+    x: numbersIn(thin(step.data)),
+    across: { title: 'step of the run' },
+    up: { title: 'factor', range: [0, 1.03], ticks: [0, 0.25, 0.5, 0.75, 1] },
+    quantity: 'factor on the peak learning rate',
+    unit: 'step',
+    format: (value) => amount(value),
+    curves: (size) => rowCurves(schedule, { data: factor.data.map(thin) }, LOOKS, size),
+  });
 }
 
-/**
- * @param {Arrays[string]} names
- * @param {Arrays[string]} numbers
- * @param {Size} size
- * @param {(list: any[]) => any[]} [thin]
- */
-function linesOf(names, numbers, { palette }, thin = (list) => list) {
-  return names.data.map((/** @type {string} */ name, /** @type {number} */ at) => ({
-    name: NAMES[name] ?? name,
-    values: numbersIn(thin(numbers.data[at])),
-    ...lookOf(name, palette),
-  }));
-}
-
-/** @param {Arrays} arrays @param {Size} size */
-function lossChart({ optimizer, loss, optimizer_step: step }, size) {
+/** @param {Arrays} arrays */
+function lossChart({ optimizer, loss, optimizer_step: step }) {
   const all = loss.data
     .flat()
     .filter((/** @type {number|null} */ value) => value !== null && value > 0);
   const start = Math.max(...loss.data.map((/** @type {number[]} */ of) => of[0]));
-  return {
+  return curvesPicture({
+    id: 'loss',
     title: 'The loss on the way',
     summary: 'The loss at each step, for four optimizers.',
     help: 'The same start and surface for all. A curve that leaves the picture upwards has diverged.',
-    ...chart(
-      {
-        x: linear('step'),
-        y: log('loss', { domain: [Math.max(1e-12, Math.min(...all)) / 2, start * 8 || 1] }),
-        marks: [
-          line(linesOf(optimizer, loss, size), {
-            x: numbersIn(step.data),
-            name: ({ line: { name }, x }) => `${name}, step ${amount(x, 6)}`,
-          }),
-        ],
-        ...(size.width > 380 && { size: { height: SIDE - 30 } }),
-        table: { quantity: 'loss' },
-      },
-      size,
-    ),
-  };
+    x: numbersIn(step.data),
+    across: { title: 'step' },
+    up: {
+      title: 'loss',
+      isLog: true,
+      range: [Math.max(1e-12, Math.min(...all)) / 2, start * 8 || 1],
+    },
+    quantity: 'loss',
+    height: SIDE,
+    curves: (size) => rowCurves(optimizer, loss, LOOKS, size),
+  });
 }
 
 const SIDE = 420;
@@ -165,7 +122,6 @@ const SIDE = 420;
  * @returns {DrawnFigure}
  */
 function surfaceFigure({ surface, x, y, path, optimizer, loss }, name, size) {
-  const { palette } = size;
   const least = Math.min(...surface.data.flat());
   const heights = surface.data.map((/** @type {number[]} */ row) =>
     row.map((value) => Math.log10(value - Math.min(0, least) + 0.01)),
@@ -173,16 +129,16 @@ function surfaceFigure({ surface, x, y, path, optimizer, loss }, name, size) {
   const paths = /** @type {(number|null)[][][]} */ (path.data).map((of) => of.map(numbersIn));
   /** @type {[number, number]} */
   const domain = [x.data[0], x.data.at(-1)];
-  const lines = optimizer.data.map((/** @type {string} */ each, /** @type {number} */ at) => ({
-    name: NAMES[each] ?? each,
+  const lines = rowCurves(optimizer, loss, LOOKS, size).map(({ colour, ...look }, at) => ({
+    ...look,
+    stroke: colour,
     x: paths[at].map(([a]) => a),
     values: paths[at].map(([, b]) => b),
-    ...lookOf(each, palette),
     width: 2,
     dots: 4,
     halo: 4.5,
   }));
-  const names = lines.map((/** @type {{name: string}} */ each) => each.name);
+  const names = lines.map(({ name: each }) => each);
   return {
     title: 'Four optimizers on one surface',
     summary: `The paths of ${names.join(', ')} on the ${name}, from one start.`,
