@@ -48,7 +48,7 @@ class Overfitting(Parameters):
     steps: int = Field(
         400, ge=1, le=1500, description="Training steps, each on all that is learned."
     )
-    dropout: float = Field(0.2, ge=0.0, lt=0.95, description="p, the chance to be dropped.")
+    dropout: float = Field(0.2, ge=0.0, le=0.9, description="p, the chance to be dropped.")
     is_tied: bool = Field(
         False, description="Whether the scores are products with the vectors that are read."
     )

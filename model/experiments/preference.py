@@ -23,9 +23,9 @@ from headlight.model.tracing import tokenize, trace
 MODEL = "stories-reward"
 LEADS = np.linspace(-8, 8, 65)
 ADDED = {
-    "length": " The night was cold, and the road was long, and the sun was gone.",
-    "one quoted word": ' "Oh!"',
-    "“Oh!” four times": ' "Oh!"' * 4,
+    "longer": " The night was cold, and the road was long, and the sun was gone.",
+    "one “Oh!”": ' "Oh!"',
+    "four “Oh!”": ' "Oh!"' * 4,
 }
 """What is added at the end of an answer, by its name."""
 WHO = "little girl|old man|little boy|good woman|young prince|old king|kind queen|poor miller"

@@ -78,7 +78,7 @@ JS_FOLDERS = ["words", "trace", "rules", "state", "api", "plot", "ui", "views"]
 MOST_LINES = {
     "app": 24_970,
     "lab": 10_400,
-    "model": 36_990,
+    "model": 37_250,
     "model/analysis": 4_470,
     "model/attention": 1_800,
     "model/foreign": 9_030,

@@ -56,7 +56,7 @@ function pictures({ arrays, values }) {
       summary: 'The probabilities of the likeliest next tokens, as they are and softened.',
       help: `The teacher’s likeliest tokens at T = 1 and at T = ${amount(at)}. The rest of a row is on the other tokens.`,
       values: shares,
-      rows: ['teacher', 'student', `teacher, T = ${amount(at)}`, `student, T = ${amount(at)}`],
+      rows: ['teacher', 'student', 'teacher/T', 'student/T'],
       columns: arrays.candidate.data.map(visible),
       titles: { rows: '', columns: '' },
       range: [0, Math.max(...shares.flat())],
