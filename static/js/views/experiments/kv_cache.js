@@ -74,7 +74,6 @@ function pictures({ arrays }) {
     }),
     curvesPicture({
       id: 'steps',
-      isWide: true,
       title: 'A step with a cache, and without',
       summary: 'The multiplications of each step of writing, with and without a cache.',
       help: 'In one layer: without a cache a step computes all earlier tokens again.',
@@ -87,7 +86,6 @@ function pictures({ arrays }) {
     }),
     curvesPicture({
       id: 'bytes',
-      isWide: true,
       title: 'The cache fills',
       summary: 'The bytes of keys and values after each token.',
       help: 'All layers together: 2 · layers · heads with keys · width · tokens kept · bytes of a number.',
