@@ -347,7 +347,8 @@ class CellJudge(ViewJudge):
         equals(of["clean"], clean, 2)
         equals(of["corrupted"], corrupted, 2)
         kept = 100 * (number(of["much"]) - corrupted) / (clean - corrupted)
-        rounding = 0.5 + abs(0.5 / (clean - corrupted))  # the difference has two decimals
+        step = 1.0 if of["much"][0] in "<>" else 0.5  # in the second decimal of the difference
+        rounding = 0.5 + abs(step / (clean - corrupted))
         hold(abs(number(of["share"]) - kept) <= rounding, f"it keeps {kept:.1f} %")
 
     def found(self, **asked):
@@ -371,9 +372,31 @@ class CellJudge(ViewJudge):
     def _claims(self, said, _):
         """Check what edges lose, against the circuit that the API returns."""
         losses = [100 * edge.loss for edge in self.found(**said["asks"]["circuit"]).edges]
-        told = [number(each) for each in re.findall(rf"cut: ({NUMBER}) % of", said["said"])]
-        found = sorted((-loss for loss in losses), key=float)[: len(told)]
-        hold(np.allclose(told, found, atol=0.51), f"they lose {found}")
+        told = re.findall(rf"cut: ({NUMBER}) % of", said["said"])
+        for each, loss in zip(told, sorted(-loss for loss in losses), strict=False):
+            small = each[0] in "<>" and abs(loss) < 1
+            hold(small or abs(number(each) - loss) < 0.51, f"it loses {loss}")
+
+    def _points(self, said, of):
+        profile = self.judge.profile["attentions"]
+        ending = self.judge._path(dict(said, layer=0)).split(".layers.0.")
+        heads = sum(
+            len(of_layer)
+            for path, of_layer in profile.items()
+            if path.startswith(ending[0]) and path.endswith(ending[1])
+        )
+        hold(int(of["shown"]) == int(of["heads"]) == heads, f"there are {heads}")
+
+    def _point(self, said, of):
+        path = self.judge._path(dict(said, layer=of["layer"]))
+        head = self.judge.profile["attentions"][path][int(of["head"])]
+        equals(of["sink"], head["scores"]["sink"]["score"])
+        equals(of["control"], head["scores"]["sink"]["control"])
+        equals(of["entropy"], head["entropy"])
+
+    def _measured(self, _, of):
+        texts = self.judge.profile["sentences"]
+        hold(int(of["sentences"].replace(",", "")) == texts, f"there are {texts}")
 
     def _counts_in(self, said, _):
         """Check the numbers of tokens, layers and heads in a summary."""

@@ -81,7 +81,8 @@ class ViewJudge(SceneJudge):
     @staticmethod
     def _is_number(unit, side):
         spelled = "".join(side.tokens[at].text for at in unit).strip()
-        return all(kind(letter) == "N" or letter in ".," for letter in spelled)
+        digits = spelled.strip(".,")
+        return digits != "" and all(kind(letter) == "N" or letter in ".," for letter in digits)
 
     @staticmethod
     def _called(unit, side):
@@ -496,7 +497,7 @@ LAYERS = r"(?P<part>.*) of layer (?P<layer>\d+)"
 AT = rf"(?:At|After) (?P<name>{NAME}|{UNIT}), "
 TITLES = {
     "induction on random tokens": "repetition",
-    "sink: first token or word": "sink",
+    "first token or word": "sink",
     "induction in sentences": "induction",
     "subject of the verb": "subject",
     "antecedent of the pronoun": "antecedent",

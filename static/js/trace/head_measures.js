@@ -35,7 +35,7 @@ import { isCausal } from './trace.js';
 const TITLES = {
   first_token: 'first token',
   first_word: 'first word',
-  sink: 'sink: first token or word',
+  sink: 'first token or word',
   induction: 'induction in sentences',
   subject: 'subject of the verb',
   antecedent: 'antecedent of the pronoun',

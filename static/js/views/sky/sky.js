@@ -169,7 +169,7 @@ function skyChart(trace, place, shown, state) {
   const nameOf = (head) =>
     [headInWords(trace, place, head.layer, head.head), describeRole(head)]
       .filter(Boolean)
-      .join(': ');
+      .join(', ');
   /** @param {LabelledHead} head */
   const numbersOf = (head) =>
     [x, y, ...(shown.size ? [shown.size] : [])]

@@ -62,9 +62,9 @@ test('a point is two measures of its head, with their controls and texts, and op
   ok(marker.opacity.every((each) => each === marker.opacity[0]));
   deepEqual(figure.grid.choose(3, 0), { view: 'head', layer: 1, head: 1 });
   const facts = Object.fromEntries(figure.facts);
-  match(facts['Sink: first token or word'], /64 sentences.*control 0\.2/);
+  match(facts['First token or word'], /64 sentences.*control 0\.2/);
   match(facts.Entropy, /middle has 2\.4/);
-  match(figure.grid.tip(1, 0)[1], /sink.*0\.9.*control 0\.2/);
+  match(figure.grid.tip(1, 0)[1], /first token or word.*0\.9.*control 0\.2/);
   ok(figure.grid.picture(0).ceiling > 0);
   const sized = sky.figure(sampleTrace(), { ...ANSWERED, sky_size: 'cost' });
   const [{ marker: grown }] = sized.data;
