@@ -41,6 +41,8 @@ def test_every_name_to_register_at_is_defined_where_it_is_said_to_be():
 def test_the_version_is_the_same_everywhere():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert citation["version"] == VERSION
+    client = tomllib.loads((ROOT / "app" / "client" / "pyproject.toml").read_text())["project"]
+    assert client["version"] == VERSION
     zoo = tomllib.loads((ROOT / "model" / "zoo" / "pyproject.toml").read_text())["project"]
     assert zoo["version"] == VERSION
     assert zoo["dependencies"] == [f"headlight-viz=={VERSION}"]
@@ -49,6 +51,16 @@ def test_the_version_is_the_same_everywhere():
     )
     assert newest == VERSION
     assert str(citation["date-released"]) == date
+
+
+def test_links_between_documents_lead_to_files():
+    lost = [
+        f"{path.name}: {link}"
+        for path in (ROOT / "docs").glob("*.md")
+        for link in re.findall(r"\]\((?!https?:|#|/)([^)#]+\.md)", path.read_text())
+        if not (path.parent / link).exists()
+    ]
+    assert lost == []
 
 
 def test_the_chapter_of_its_documentation_has_no_fault():
