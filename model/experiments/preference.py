@@ -106,7 +106,8 @@ def rewards_of(texts: Sequence[str]) -> Float[np.ndarray, " text"]:
 def gains(texts: Sequence[str]) -> Float[np.ndarray, "text added"]:
     """Return what each addition changes of the reward of each text."""
     changed = [rewards_of([text + more for text in texts]) for more in ADDED.values()]
-    return np.stack(changed, axis=1) - rewards_of(texts)[:, None]
+    gain: np.ndarray = np.stack(changed, axis=1) - rewards_of(texts)[:, None]
+    return gain
 
 
 @lru_cache(maxsize=1)
