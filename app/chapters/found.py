@@ -15,12 +15,13 @@ from typing import Literal
 
 from cachetools import LRUCache, cached
 
+from headlight.chapters.riddles import riddles_in
 from headlight.model.analysis.attention_thread import edge_of
 from headlight.model.analysis.induction import induction_in
 from headlight.model.circuits.parts import parts_of
 from headlight.model.served import Served
 
-Found = Literal["induction", "word"]
+Found = Literal["induction", "riddles", "word"]
 OF_NO_MODEL = "0"
 TEXT = "When Mary and John went to the store, John gave a drink to"
 """The text for a model without examples."""
@@ -103,5 +104,5 @@ def values_of(kind: Found, model: Served) -> dict[str, str]:
     Raises:
         ValueError: it has nothing of the kind.
     """
-    finders = {"induction": _induction, "word": _word}
+    finders = {"induction": _induction, "riddles": riddles_in, "word": _word}
     return {"model": model.id, **finders[kind](model)}
