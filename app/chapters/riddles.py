@@ -19,6 +19,7 @@ KINDS: dict[str, tuple[str, Callable[[int], int]]] = {
     "first_token": ("rests on the first token", lambda query: 0),
 }
 """By the name of a score: what the head does, and the key that it reads at a query."""
+NAMES = ("does", "text", "layer", "head", "query", "key", "reads", "read", "mean", "even")
 
 
 def riddles_in(model: Served) -> dict[str, str]:
@@ -61,18 +62,10 @@ def riddles_in(model: Served) -> dict[str, str]:
         ]
         _, number, query = max(cells)
         text, tokens = inputs[number].text, inputs[number].tokens
-        key = key_of(query)
-        told = {
-            "does": does,
-            "text": text,
-            "layer": path.split(".")[2],
-            "head": head,
-            "query": query,
-            "key": key,
-            "reads": tokens[query].text.strip(),
-            "read": tokens[key].text.strip(),
-            "mean": f"{mean:.0%}",
-            "even": f"{control:.0%}",
-        }
-        values |= {f"{letter}_{name}": str(value) for name, value in told.items()}
+        words = [tokens[at].text.strip() for at in (query, key_of(query))]
+        places = [path.split(".")[2], str(head), str(query), str(key_of(query))]
+        told = zip(
+            NAMES, [does, text, *places, *words, f"{mean:.0%}", f"{control:.0%}"], strict=True
+        )
+        values |= {f"{letter}_{name}": value for name, value in told}
     return values

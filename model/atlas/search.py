@@ -41,7 +41,6 @@ BASE_TOKENS = 400_000
 
 MEMORY_BYTES, N_THREADS, SECONDS = 2**30, 2, 10.0
 POLL_SECONDS = 0.02
-MOST_SENTENCES = 100
 _Z = 1.959964
 MISSING = missing("the search of an atlas", "DuckDB")
 
@@ -313,7 +312,7 @@ def _places(
     where, to, values = _conditions(question)
     paths = list(dict.fromkeys(row.attention for row in first))
     files = [file for path in paths for file in atlas.files(EDGES, path)]
-    each = -(-min(question.n_sentences, MOST_SENTENCES) // len(first))
+    each = -(-question.n_sentences // len(first))
     heads = ", ".join(f"($path{n}, {int(row.head)}, {n})" for n, row in enumerate(first))
     rows = run(
         f"""WITH h(path, head, rank) AS (VALUES {heads}),

@@ -304,15 +304,7 @@ export function peak({ data, offset, rows, columns, scale, skip = 0 }) {
 }
 
 /** Colours of kinds, told apart with colour blindness: Okabe and Ito 2008, https://jfly.uni-koeln.de/color/ */
-export const KINDS = Object.freeze([
-  '#0072b2',
-  '#e69f00',
-  '#009e73',
-  '#d55e00',
-  '#cc79a7',
-  '#56b4e9',
-  '#f0e442',
-]);
+export const KINDS = ['#0072b2', '#e69f00', '#009e73', '#d55e00', '#cc79a7', '#56b4e9'];
 
 /**
  * Return a canvas with the map of one head.

@@ -4,7 +4,7 @@
  * many texts it is a mean.
  */
 
-import { decimal, grouped, share, signed } from '../words/numbers.js';
+import { decimal, share, signed } from '../words/numbers.js';
 import { counted } from '../words/lists.js';
 import { named } from '../words/tokens.js';
 import { describeLabel, labelledHeads, tokensOf, weightsAt } from './attention.js';
@@ -59,7 +59,7 @@ export function measureHeads(trace, place, profiles, here) {
   const measures = [
     ...(profiles ? overSentences(heads, place, profiles) : []),
     ...inThisText(trace, place, heads, here),
-    ofHeads('layer', 'layer', heads, ({ layer }) => layer, '', String),
+    ofHeads('layer', 'layer', heads, ({ layer }) => layer, 'by its place', String),
   ];
   return { heads, measures: measures.filter(({ values }) => !values.every(Number.isNaN)) };
 }
@@ -177,9 +177,7 @@ function inThisText(trace, place, heads, { roles, effects, token, pair }) {
 }
 
 /** @param {number} [n] */
-function queriesOf(n = 0) {
-  return `${n === 1 ? '1 query' : `${grouped(n)} queries`} of this text`;
-}
+const queriesOf = (n = 0) => `${counted(n, 'row')} of this text`;
 
 /** Return the scores of the heads in this text, as the analysis `head_labels` has them. @param {Trace} trace @param {LabelledHead[]} heads @param {Place} place @returns {Measure[]} */
 function scoresHere({ analyses: { head_labels: all } }, heads, { stack, ending }) {

@@ -13,7 +13,6 @@ export const SHAPES = [
   ['cross', '✚'],
   ['triangle-down', '▼'],
   ['star', '★'],
-  ['x', '✖'],
 ];
 /** Pixels around a dot that mean it, and how many of them a pointer may be away. */
 const HALF = 8;

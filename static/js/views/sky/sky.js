@@ -102,7 +102,7 @@ export const sky = {
       summary: `${counted(n, 'head')} of ${all.heads.length}: ${x.title} across, ${y.title} up.`,
       facts: [
         ['Selected', `${n} of ${counted(all.heads.length, 'head')}`],
-        ...shown.map((each) => [capitalised(each.title), aboutOf(each)]),
+        ...shown.map((each) => [capitalised(each.title), `${each.over}; ${controlInWords(each)}`]),
       ],
       ...skyChart(trace, place, { ...all, x, y, size, holds }, state),
     };
@@ -115,11 +115,6 @@ function helpOf(trace, { answers }) {
   return profiles
     ? `Over ${counted(profiles.sentences, 'sentence')} of ${textsInWords(profiles.text)}; “here” is this text.`
     : `The heads of ${trace.model} have no profile over many sentences, so all measures are of this text only: too little to say what a head does.`;
-}
-
-/** @param {Measure} measure */
-function aboutOf(measure) {
-  return [measure.over, controlInWords(measure)].filter(Boolean).join('; ');
 }
 
 const memo = createMemo();
@@ -176,7 +171,6 @@ function skyChart(trace, place, shown, state) {
       .map((each) => `${each.title} ${valueIn(each, indexOf(head))}`)
       .join('; ');
   const chosen = heads.findIndex(({ layer, head }) => layer === state.layer && head === state.head);
-  const shownRows = heads.map((_, index) => index).filter(holds);
   return chart(
     {
       x: linear(x.title, { hasGrid: true }),
@@ -199,7 +193,7 @@ function skyChart(trace, place, shown, state) {
         rows: { title: 'head', labels: heads.map(({ layer, head }) => `${layer}.${head}`) },
         columns: { title: '', labels: [y.title] },
         quantity: `measures of heads, as layer.head, ${y.title} ${y.over}`,
-        ...(x.over.endsWith('of this text') || x.over === ''
+        ...(!state.answers?.card?.trace?.card?.heads
           ? { request: { capture: [], analyses: ['head_labels'] } }
           : { call: { path: cardPath(trace.model) } }),
         made: 'Means over many sentences are those of the model’s card; those of this text are made of its weights.',
@@ -216,7 +210,7 @@ function skyChart(trace, place, shown, state) {
         chooseHint: 'Enter opens the head',
         note: 'Press a point to open the head, drag to select points.',
         isOpen: true,
-        only: shownRows,
+        only: heads.map((_, index) => index).filter(holds),
         picture: (row) =>
           picturesOf(trace, place, state, heads[row].layer).get(keyOf(heads[row])) ?? null,
         brush: ({ x0, x1, y0, y1 }) => ({
