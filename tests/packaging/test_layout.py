@@ -76,14 +76,14 @@ JS_FOLDERS = ["words", "trace", "rules", "state", "api", "plot", "ui", "views"]
 
 # Lines of code a folder may have. A commit that raises a number says in its body why.
 MOST_LINES = {
-    "app": 24_970,
+    "app": 25_010,
     "lab": 10_400,
     "model": 37_250,
     "model/analysis": 4_470,
     "model/attention": 1_800,
     "model/foreign": 9_030,
     "static/js": 46_000,
-    "static/js/views": 18_700,
+    "static/js/views": 18_300,
 }
 MOST_OWN_LINES = 60
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
