@@ -19,7 +19,7 @@ def log_sum_exp(logits: Float[np.ndarray, "*rows n"]) -> Float[np.ndarray, "*row
     A prediction reads twenty of thousands of probabilities: to write all of them in float64 takes
     twice as long. The greatest is subtracted first, so nothing overflows.
     """
-    tensor = torch.from_numpy(np.require(logits, requirements="W"))
+    tensor = _tensor_of(logits)
     greatest = tensor.amax(dim=-1, keepdim=True)
     sums = (tensor - greatest).exp_().sum(dim=-1, keepdim=True)
     return (greatest.double() + sums.double().log()).numpy()
@@ -69,5 +69,11 @@ def top_k(
     if k < 1:
         raise ValueError(f"top ({k}) must be at least 1")
     k = min(k, numbers.shape[-1])
-    greatest = torch.from_numpy(np.require(numbers, requirements=["C", "W"])).topk(k)
+    greatest = _tensor_of(numbers).topk(k)
     return greatest.indices.numpy(), greatest.values.numpy()
+
+
+def _tensor_of(numbers: Float[np.ndarray, "*rows n"]) -> Tensor:
+    """Return the numbers as a tensor, which shares their memory if they can be written."""
+    is_traced = torch.compiler.is_exporting()  # there is no memory yet
+    return torch.from_numpy(numbers if is_traced else np.require(numbers, requirements=["C", "W"]))

@@ -145,6 +145,10 @@ class Experts(nn.Module):
 
         The (token, expert) pairs are sorted by expert, so that each expert runs on one block.
         """
+        if torch.compiler.is_exporting():  # a graph has no sizes that depend on numbers
+            every = torch.stack([expert(tokens) for expert in self.experts], dim=1)
+            index = expert_indices[..., None].expand(-1, -1, tokens.shape[-1])
+            return every.gather(1, index) * expert_weights[..., None]
         order = expert_indices.flatten().argsort(stable=True)
         counts = expert_indices.flatten().bincount(minlength=len(self.experts)).tolist()
         blocks = tokens.index_select(0, order // self.top_k).split(counts)

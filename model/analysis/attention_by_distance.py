@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
 from jaxtyping import Bool, Float, Int
 
 from headlight.model.analysis.layers import attentions_of
@@ -26,10 +27,10 @@ def attention_by_distance(trace: Trace) -> dict[str, NamedArray]:
     arrays: dict[str, NamedArray] = {}
     for attention in attentions_of(trace, "self_attention"):
         means = mean_by_distance(attention.weights, attention.visible)
-        n_tokens = means.shape[1] // 2 + 1
+        n_tokens = attention.weights.shape[-1]
         first = 0 if attention.is_causal else 1 - n_tokens
-        distances = np.arange(first, n_tokens, dtype=np.int32)
-        kept = means[:, distances + n_tokens - 1].astype(np.float32)
+        distances = np.arange(first, n_tokens).astype(np.int32)
+        kept = (means[:, n_tokens - 1 :] if attention.is_causal else means).astype(np.float32)
         arrays[attention.path] = NamedArray(("head", "distance"), kept)
         arrays[f"{attention.stack}.distances"] = NamedArray(("distance",), distances)
     return arrays
@@ -44,14 +45,18 @@ def mean_by_distance(
         weights: of one or more heads.
         counted: which (query, key) pairs enter the mean.
     """
-    distances = distance_index(len(counted))[counted]
-    n_distances = 2 * len(counted) - 1
-    counts = np.bincount(distances, minlength=n_distances)
-    sums = [np.bincount(distances, head[counted], minlength=n_distances) for head in weights]
-    return np.stack(sums) / np.maximum(counts, 1)
+    index = torch.from_numpy(distance_index(*counted.shape).reshape(-1))
+    n_distances = 2 * counted.shape[0] - 1  # `len` would be a number that a graph fixes
+
+    def sums(amounts: Float[np.ndarray, "row token token"]) -> Float[np.ndarray, "row distance"]:
+        flat = torch.from_numpy((amounts * counted).astype(np.float64)).flatten(1)
+        zeros = flat.new_zeros(len(flat), n_distances)
+        return zeros.scatter_add(1, index.expand_as(flat), flat).numpy()
+
+    means: Float[np.ndarray, "head distance"] = sums(weights) / np.maximum(sums(counted[None]), 1)
+    return means
 
 
-def distance_index(n_tokens: int) -> Int[np.ndarray, "token token"]:
+def distance_index(n_queries: int, n_keys: int) -> Int[np.ndarray, "query key"]:
     """Return the index of each pair's distance, query − key, in the range −(n−1) … n−1."""
-    places = np.arange(n_tokens)
-    return places[:, None] - places + n_tokens - 1
+    return np.arange(n_queries)[:, None] - np.arange(n_keys) + n_keys - 1

@@ -42,7 +42,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from headlight.model.analysis.attention_by_distance import distance_index, mean_by_distance
-from headlight.model.analysis.layers import Attention, attentions_of
+from headlight.model.analysis.layers import Attention, attentions_of, float_array
 from headlight.model.distributions import entropy
 from headlight.model.trace import NamedArray, Token, Trace
 
@@ -73,7 +73,16 @@ class Score(NamedTuple):
     """One score per head, in [0, 1], and the number of queries that it is a mean over."""
 
     values: Float[np.ndarray, " head"]
-    n_queries: int
+    n_queries: Int[np.ndarray, ""]
+
+
+class TokenFacts(NamedTuple):
+    """The facts of the tokens of one text that scores read, as arrays: a graph has no objects."""
+
+    ids: Int[np.ndarray, " token"]
+    is_typed: Bool[np.ndarray, " token"]
+    is_special: Bool[np.ndarray, " token"]
+    is_first_word: Bool[np.ndarray, " token"]
 
 
 def head_labels(trace: Trace) -> dict[str, NamedArray]:
@@ -100,24 +109,41 @@ def head_labels(trace: Trace) -> dict[str, NamedArray]:
     """
     arrays: dict[str, NamedArray] = {}
     for attention in attentions_of(trace):
-        queries, keys = attention.tokens(trace)
-        scores = score_heads(attention, queries, keys)
-        values = np.stack([scores[label].values for label in SCORES], axis=1)
-        counts = np.array([scores[label].n_queries for label in SCORES], dtype=np.int32)
-        labels = np.array([_label(row, counts) for row in values], dtype=np.int32)
-        arrays[f"{attention.path}.label"] = NamedArray(("head",), labels)
-        scored = NamedArray(("head", "label"), values.astype(np.float32))
-        arrays[f"{attention.path}.label_scores"] = scored
-        arrays[f"{attention.path}.label_queries"] = NamedArray(("label",), counts)
+        queries, keys = map(token_facts, attention.tokens(trace))
+        arrays |= label_heads(attention, queries, keys)
     return arrays
 
 
-def score_heads(
-    attention: Attention, queries: Sequence[Token], keys: Sequence[Token]
-) -> dict[str, Score]:
+def token_facts(tokens: Sequence[Token]) -> TokenFacts:
+    """Return the facts of tokens."""
+    first = next((token.word for token in tokens if token.word is not None), None)
+    return TokenFacts(
+        np.array([token.id for token in tokens]),
+        np.array([token.is_typed for token in tokens]),
+        np.array([token.is_special for token in tokens]),
+        np.array([token.word is not None and token.word == first for token in tokens]),
+    )
+
+
+def label_heads(
+    attention: Attention, queries: TokenFacts, keys: TokenFacts
+) -> dict[str, NamedArray]:
+    """Return the arrays of `head_labels` of one attention."""
+    scores = score_heads(attention, queries, keys)
+    values = np.stack([scores[label].values for label in SCORES], axis=1)
+    counts = np.stack([scores[label].n_queries for label in SCORES]).astype(np.int32)
+    labels = _label(values * (counts >= MIN_QUERIES)).astype(np.int32)
+    return {
+        f"{attention.path}.label": NamedArray(("head",), labels),
+        f"{attention.path}.label_scores": float_array(values, "head", "label"),
+        f"{attention.path}.label_queries": NamedArray(("label",), counts),
+    }
+
+
+def score_heads(attention: Attention, queries: TokenFacts, keys: TokenFacts) -> dict[str, Score]:
     """Compute every score of `SCORES` for the heads of one attention; see the module."""
     weights, visible = attention.weights, attention.visible
-    named = _targets(attention, queries, keys)
+    named = _targets(attention, queries.ids.shape[0], keys)
     resting = named["sink"] & visible
     is_few = 2 * resting.sum(axis=1, keepdims=True) <= visible.sum(axis=1, keepdims=True)
     named["sink"] = resting & is_few
@@ -125,28 +151,26 @@ def score_heads(
     scores["broad"] = _broad(weights, visible)
     scores["narrow"] = _complement(scores["broad"])
     if attention.is_cross:
-        is_query, is_key = _ordinary(queries), _ordinary(keys)
+        is_query, is_key = (torch.from_numpy(~each.is_special) for each in (queries, keys))
         (values,) = monotonic(torch.from_numpy(weights)[None], is_query[None], is_key[None])
-        n_queries = int(is_query.sum()) if min(is_query.sum(), is_key.sum()) >= 2 else 0
-        scores["monotonic"] = Score(values.numpy(), n_queries)
+        is_enough = torch.minimum(is_query.sum(), is_key.sum()) >= 2
+        scores["monotonic"] = Score(values.numpy(), (is_query.sum() * is_enough).numpy())
     else:
         scores["positional"] = _positional(weights, visible)
-    undefined = Score(np.zeros(len(weights)), 0)
+    undefined = Score(np.zeros(len(weights)), np.zeros((), dtype=np.int64))
     return {label: scores.get(label, undefined) for label in SCORES}
 
 
 def _targets(
-    attention: Attention, queries: Sequence[Token], keys: Sequence[Token]
+    attention: Attention, n_queries: int, keys: TokenFacts
 ) -> dict[str, Bool[np.ndarray, "query key"]]:
     """Return the (query, key) pairs whose weights each score adds up."""
-    query, key = np.ogrid[: len(queries), : len(keys)]
+    query, key = np.arange(n_queries)[:, None], np.arange(keys.ids.shape[0])
     is_sink = _sinks(attention, keys)
     if attention.is_cross:
         return {"sink": is_sink & (query >= 0)}
-    ids = np.array([token.id for token in keys])
-    is_same = ids[:, None] == ids
-    follows_same = np.zeros_like(is_same)
-    follows_same[:, 1:] = is_same[:, :-1]
+    is_same = keys.ids[:, None] == keys.ids
+    follows_same = np.concatenate([is_same[:, :1] & False, is_same[:, :-1]], axis=1)
     named = {
         "previous": key == query - 1,
         "current": key == query,
@@ -155,27 +179,22 @@ def _targets(
     }
     if not attention.is_causal:
         named["next"] = key == query + 1
-    is_first_word = _first_word(keys)
+    is_first_word = keys.is_first_word
     rests = is_sink | (is_first_word & ~is_first_word[:, None] & (key < query))
     return {label: targets & ~is_sink for label, targets in named.items()} | {
         "sink": rests & (key != query)
     }
 
 
-def _sinks(attention: Attention, keys: Sequence[Token]) -> Bool[np.ndarray, " key"]:
-    is_sink = np.zeros(len(keys), dtype=bool)
-    is_sink[0] = not attention.is_cross or not keys[0].is_typed
-    is_sink[-1] |= not attention.is_causal and not keys[-1].is_typed
-    return is_sink
-
-
-def _first_word(tokens: Sequence[Token]) -> Bool[np.ndarray, " token"]:
-    first = next((token.word for token in tokens if token.word is not None), None)
-    return np.array([token.word is not None and token.word == first for token in tokens])
-
-
-def _ordinary(tokens: Sequence[Token]) -> Bool[Tensor, " token"]:
-    return torch.tensor([not token.is_special for token in tokens])
+def _sinks(attention: Attention, keys: TokenFacts) -> Bool[np.ndarray, " key"]:
+    key, is_added = np.arange(keys.ids.shape[0]), ~keys.is_typed
+    is_first: Bool[np.ndarray, " key"] = key == 0
+    if attention.is_cross:
+        is_first = is_first & is_added
+    if attention.is_causal:
+        return is_first
+    is_last: Bool[np.ndarray, " key"] = (key == keys.ids.shape[0] - 1) & is_added
+    return is_first | is_last
 
 
 def _on(
@@ -185,25 +204,26 @@ def _on(
 ) -> Score:
     """Return the mean weight on the targets, over queries that see other keys too."""
     counted = targets.any(axis=1) & (visible & ~targets).any(axis=1)
-    if not counted.any():
-        return Score(np.zeros(len(weights)), 0)
-    on_targets = (weights * targets).sum(axis=-1)
-    return Score(on_targets[:, counted].mean(axis=1), int(counted.sum()))
+    return _mean((weights * targets).sum(axis=-1), counted)
+
+
+def _mean(rows: Float[np.ndarray, "head query"], counted: Bool[np.ndarray, " query"]) -> Score:
+    """Return the mean over the counted queries; 0 if there is none."""
+    n_queries = counted.sum()
+    return Score((rows * counted).sum(axis=1) / np.maximum(n_queries, 1), n_queries)
 
 
 def _broad(
     weights: Float[np.ndarray, "head query key"], visible: Bool[np.ndarray, "query key"]
 ) -> Score:
     n_visible = visible.sum(axis=1)
-    counted = n_visible > 1
-    if not counted.any():
-        return Score(np.zeros(len(weights)), 0)
-    spread = entropy(weights[:, counted], "nats") / np.log(n_visible[counted])
-    return Score(np.clip(spread.mean(axis=1), 0, 1), int(counted.sum()))
+    spread = entropy(weights, "nats") / np.log(np.maximum(n_visible, 2))
+    score = _mean(spread, n_visible > 1)
+    return Score(np.clip(score.values, 0, 1), score.n_queries)
 
 
 def _complement(score: Score) -> Score:
-    return Score(1 - score.values if score.n_queries else score.values, score.n_queries)
+    return Score((1 - score.values) * (score.n_queries > 0), score.n_queries)
 
 
 def _positional(
@@ -211,17 +231,19 @@ def _positional(
 ) -> Score:
     n_visible = visible.sum(axis=1, keepdims=True)
     counted = visible & (n_visible > 1)
-    n_pairs, n_distances = counted.sum(), len(np.unique(distance_index(len(visible))[counted]))
-    if n_pairs <= n_distances:
-        return Score(np.zeros(len(weights)), 0)
-    by_distance = mean_by_distance(weights, counted)[:, distance_index(len(visible))]
+    distance = distance_index(*visible.shape)
+    n_pairs = counted.sum()
+    n_distances = (mean_by_distance(counted[None] * 1.0, counted) > 0).sum()
+    by_distance = mean_by_distance(weights, counted)[:, distance]
     unexplained = (np.square(weights - by_distance) * counted).sum(axis=(1, 2))
     varied = (np.square(weights - 1 / n_visible) * counted).sum(axis=(1, 2))
-    n_queries = int(counted.any(axis=1).sum())
+    is_enough = n_pairs > n_distances
+    n_queries = counted.any(axis=1).sum() * is_enough
     # Weights that differ from uniform only by rounding have no variance to explain.
-    has_variance = varied > 1e-6 * n_queries
-    ratio = unexplained / np.where(has_variance, varied, 1) * n_pairs / (n_pairs - n_distances)
-    values = np.where(has_variance, 1 - ratio, 0)
+    has_variance = is_enough & (varied > n_queries * 1e-6)
+    freedom = n_pairs / np.maximum(n_pairs - n_distances, 1)
+    ratio = unexplained / np.where(has_variance, varied, 1.0) * freedom
+    values = np.where(has_variance, 1 - ratio, 0.0)
     return Score(np.clip(values, 0, 1), n_queries)
 
 
@@ -259,10 +281,15 @@ def monotonic(
     return torch.where(enough, values, 0.0).clamp(0, 1)
 
 
-def _label(scores: Float[np.ndarray, " label"], n_queries: Int[np.ndarray, " label"]) -> int:
-    score_of = dict(zip(SCORES, np.where(n_queries < MIN_QUERIES, 0, scores), strict=True))
-    for group in GROUPS:
-        reached = [label for label, threshold in group.items() if score_of[label] >= threshold]
-        if reached:
-            return LABELS.index(max(reached, key=lambda label: score_of[label]))
-    return LABELS.index("mixed")
+def _label(scores: Float[np.ndarray, "head label"]) -> Int[np.ndarray, " head"]:
+    """Return the index of the greatest score that reaches its threshold, in the first group."""
+    labels = np.zeros(len(scores), dtype=np.int64) + LABELS.index("mixed")
+    for group in reversed(GROUPS):
+        first = SCORES.index(next(iter(group)))
+        some = scores[:, first : first + len(group)]
+        is_reached = np.stack(
+            [some[:, at] >= least for at, least in enumerate(group.values())], axis=1
+        )
+        best = np.where(is_reached, some, -1.0).argmax(axis=1) + first
+        labels = np.where(is_reached.any(axis=1), best, labels)
+    return labels

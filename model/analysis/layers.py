@@ -35,7 +35,11 @@ def layers_of(trace: Trace, part: str) -> dict[str, Layers]:
         match = _SITE.fullmatch(site)
         if match and match[3] == part:
             by_stack[match[1]][int(match[2])] = array.data
-    stacks = {stack: dict(sorted(layers.items())) for stack, layers in by_stack.items() if layers}
+    stacks = {
+        stack: {layer: layers[layer] for layer in sorted(layers)}
+        for stack, layers in by_stack.items()
+        if layers
+    }
     if not stacks:
         raise KeyError(f"the trace holds no '*.layers.*.{part}'; capture it")
     return stacks
@@ -121,7 +125,7 @@ class Attention:
 def visible_keys(terms: Terms, n_queries: int, n_keys: int) -> Bool[np.ndarray, "query key"]:
     """Return True where a query sees a key."""
     seen = np.ones((n_queries, n_keys), dtype=bool)
-    for mask in terms.sees(*np.ogrid[:n_queries, :n_keys]):
+    for mask in terms.sees(np.arange(n_queries)[:, None], np.arange(n_keys)):
         seen = seen & mask
     return seen
 

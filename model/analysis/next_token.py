@@ -72,7 +72,9 @@ def probabilities_of(logits: Float[np.ndarray, ...]) -> Float[np.ndarray, ...]:
 def row_parts(
     rows: Float[np.ndarray, "query width"], n_rows: int
 ) -> Iterator[Float[np.ndarray, "some width"]]:
-    """Yield the rows, at most that many at a time."""
+    """Yield the rows, at most that many at a time; of a graph, whose length is open, all."""
+    if torch.compiler.is_exporting():
+        return iter([rows])
     return (rows[start : start + n_rows] for start in range(0, len(rows), n_rows))
 
 
@@ -87,7 +89,7 @@ def predictions_of_parts(
     n_read = 0
     for logits in parts:
         rest = None if following is None else following[n_read:]
-        n_read += len(logits)
+        n_read += logits.shape[0]
         for name, array in predictions(logits, top, tokens, rest).items():
             by_name.setdefault(name, []).append(array)
     return {

@@ -47,4 +47,5 @@ def rollout(trace: Trace) -> dict[str, NamedArray]:
 
 
 def _step(weights: Float[np.ndarray, "head query key"]) -> Float[np.ndarray, "query key"]:
-    return normalise(0.5 * weights.mean(axis=0) + 0.5 * np.eye(weights.shape[-1]))
+    token = np.arange(weights.shape[-1])
+    return normalise(weights.mean(axis=0) / 2 + (token[:, None] == token) / 2)

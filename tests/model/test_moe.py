@@ -51,6 +51,13 @@ def test_experts_in_groups_are_experts_token_by_token(make_experts, x, n_experts
     torch.testing.assert_close(experts(x).output, token_by_token(experts, x), rtol=0, atol=1e-6)
 
 
+def test_experts_of_a_graph_are_those_of_a_pass(make_experts, x, monkeypatch):
+    experts = make_experts()
+    expected = experts(x).output
+    monkeypatch.setattr(torch.compiler, "is_exporting", lambda: True)
+    assert torch.allclose(experts(x).output, expected, atol=1e-5)
+
+
 def test_every_expert_runs_once_on_all_its_tokens(make_experts, x):
     experts = make_experts(n_experts=16)
     n_tokens: list[int] = []
