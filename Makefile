@@ -71,7 +71,7 @@ lint: $(VENV)/.installed-test $(VENV)/.installed-js ## Check style, format and s
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive app model lab
-	PATH="$(BIN):$$PATH"; command -v shellcheck > /dev/null || .ci/apt-install shellcheck; shellcheck .ci/*
+	PATH="$(BIN):$$PATH"; command -v shellcheck > /dev/null || .ci/apt-install shellcheck; shellcheck .ci/*[!y]
 	$(BIN)/hadolint Dockerfile
 	$(NPM) run lint
 
@@ -94,7 +94,7 @@ dist: $(VENV)/.installed ## Build the wheels and source archives of the three di
 	$(PIP) install --quiet build
 	$(BIN)/python -m build --outdir dist .
 	$(BIN)/python -m build --outdir dist model/zoo
-	rm -rf $(VENV)/client && $(BIN)/python .ci/client-tree $(VENV)/client
+	rm -rf $(VENV)/client && $(BIN)/python .ci/client_tree.py $(VENV)/client
 	$(BIN)/python -m build --outdir dist $(VENV)/client
 
 types: $(VENV)/.installed-test ## Check the types of app/, model/ and lab/

@@ -52,7 +52,8 @@ class Kernel:
 
     async def _open(self) -> None:
         transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
-        self._http = httpx.AsyncClient(
+        # There is no network: the application runs in this process.
+        self._http = httpx.AsyncClient(  # nosec B113
             transport=transport, base_url="http://localhost", timeout=None
         )
         self._lifespan = self.app.router.lifespan_context(self.app)

@@ -194,7 +194,8 @@ def _sinks(attention: Attention, keys: TokenFacts) -> Bool[np.ndarray, " key"]:
     if attention.is_causal:
         return is_first
     is_last: Bool[np.ndarray, " key"] = (key == keys.ids.shape[0] - 1) & is_added
-    return is_first | is_last
+    sinks: Bool[np.ndarray, " key"] = is_first | is_last
+    return sinks
 
 
 def _on(

@@ -60,7 +60,7 @@ def run(parameters: Surprise) -> Iterator[Arrays]:
 
 EXPERIMENT = Experiment(
     id="surprise",
-    order=20,
+    order=21,
     group="Around the model",
     tab="Perplexity",
     title="Cross-entropy and perplexity",

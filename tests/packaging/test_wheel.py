@@ -207,7 +207,7 @@ for ask in (lambda: __import__("headlight").load, Why(None, {"position": 0}).sho
 
 
 def test_the_client_alone_needs_neither_pytorch_nor_the_server(root, tmp_path, elsewhere):
-    subprocess.run([sys.executable, root / ".ci" / "client-tree", tmp_path], check=True)
+    subprocess.run([sys.executable, root / ".ci" / "client_tree.py", tmp_path], check=True)
     said = output_of(CLIENT_ALONE.replace("sys.argv[1]", repr(str(tmp_path))), elsewhere)
     assert [line.endswith("pip install headlight-viz") for line in said] == [True, True]
     alone, whole = (

@@ -189,7 +189,7 @@ export interface Chapter {
   order: number;
   sources: Source[];
   next: string | null;
-  finds: 'induction' | 'word' | null;
+  finds: 'induction' | 'riddles' | 'word' | null;
   texts: Record<string, Record<string, any>>;
   steps: Step[];
 }

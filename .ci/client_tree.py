@@ -1,7 +1,7 @@
 #!/usr/bin/env python
-"""Copy what `import headlight.client` reads into a FOLDER, from which headlight-viz-client is built.
+"""Copy what `import headlight.client` reads into a FOLDER, to build headlight-viz-client from it.
 
-Usage: client-tree FOLDER
+Usage: client_tree.py FOLDER
 """
 
 import shutil
