@@ -306,21 +306,6 @@ export function peak({ data, offset, rows, columns, scale, skip = 0 }) {
 /** Colours of kinds, told apart with colour blindness: Okabe and Ito 2008, https://jfly.uni-koeln.de/color/ */
 export const KINDS = ['#0072b2', '#e69f00', '#009e73', '#d55e00', '#cc79a7', '#56b4e9'];
 
-/**
- * Return a canvas with the map of one head.
- * @param {Picture} picture
- * @param {Theme} theme
- * @param {number} size in pixels
- */
-export function mapOf(picture, theme, size) {
-  const canvas = Object.assign(document.createElement('canvas'), { width: size, height: size });
-  const image = new ImageData(size, size);
-  const sheet = { pixels: new Uint32Array(image.data.buffer), width: size };
-  paintInto(sheet, { left: 0, top: 0, size }, picture, packPixels(sequential(theme)));
-  canvas.getContext('2d')?.putImageData(image, 0, 0);
-  return canvas;
-}
-
 /** The least width of a mark, in pixels. */
 const LEAST_MARK = 7;
 

@@ -277,7 +277,7 @@ function withPrediction(trace, { answers }) {
   return { ...trace, analyses: { ...trace.analyses, next_token: prediction } };
 }
 
-/** Create the key above the map: what its colours show, from least to most. */
+/** Create the key below the map: what its colours show, from least to most. */
 function createKey() {
   const words = element('span');
   const ramp = element('span.map-ramp', { 'aria-hidden': 'true' });

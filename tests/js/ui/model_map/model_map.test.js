@@ -310,12 +310,12 @@ const EFFECTS = {
 };
 const tintOf = (id) => find(`[data-part="${id}"]`).style.getPropertyValue('--tint');
 
-test('the key above the map says what its colours show, from least to most', () => {
+test('the key below the map says what its colours show, from least to most', () => {
   show();
   const words = () => find('.map-key').textContent;
   const ends = () => Object.values(find('.map-ramp').dataset);
   const scale = () => find('.map-ramp').style.getPropertyValue('--scale');
-  ok(find('.map-key').nextElementSibling === find('#map'));
+  ok(find('.map-key').previousElementSibling === find('#map'));
   const [plainWords, plainScale] = [words(), scale()];
   deepEqual([ends()[0], plainWords.includes('“')], ['0', false]);
   show({ effects: EFFECTS });
