@@ -2,9 +2,10 @@
  * The browser: building elements, placing boxes, copying, saving and reading files, and the theme's colours.
  */
 
-import { computeLevel } from '../plot/colour.js';
+import { computeLevel, packPixels, paintInto, sequential } from '../plot/colour.js';
 
 /**
+ * @import { Picture, Theme } from '../plot/colour.js'
  * @import { Palette } from '../plot/figure.js'
  * @import { Explained } from './controls.js'
  */
@@ -336,4 +337,19 @@ export function placeBeside(target, card, screen) {
       top: within(screen.height, screen.height - card.height),
     }
   );
+}
+
+/**
+ * Return a canvas with the map of one head.
+ * @param {Picture} picture
+ * @param {Theme} theme
+ * @param {number} size in pixels
+ */
+export function mapOf(picture, theme, size) {
+  const canvas = Object.assign(document.createElement('canvas'), { width: size, height: size });
+  const image = new ImageData(size, size);
+  const sheet = { pixels: new Uint32Array(image.data.buffer), width: size };
+  paintInto(sheet, { left: 0, top: 0, size }, picture, packPixels(sequential(theme)));
+  canvas.getContext('2d')?.putImageData(image, 0, 0);
+  return canvas;
 }

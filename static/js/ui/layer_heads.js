@@ -3,12 +3,10 @@
  */
 
 import { choosePlace, heldWeightsAt } from '../trace/attention.js';
-import { packPixels, paintInto, sequential } from '../plot/colour.js';
-import { element } from './dom.js';
+import { element, mapOf } from './dom.js';
 import { keyOf, picturesOf } from './heads.js';
 
 /**
- * @import { Picture, Theme } from '../plot/colour.js'
  * @import { Palette } from '../plot/figure.js'
  * @import { Patch, State } from '../state/state.js'
  * @import { Trace } from '../trace/trace.js'
@@ -60,19 +58,4 @@ export function createLayerHeads(host, onChoose) {
       .querySelectorAll('button')
       .forEach((node, head) => (node.ariaPressed = String(head === state.head)));
   };
-}
-
-/**
- * Return a canvas with the map of one head.
- * @param {Picture} picture
- * @param {Theme} theme
- * @param {number} size in pixels
- */
-export function mapOf(picture, theme, size) {
-  const canvas = Object.assign(document.createElement('canvas'), { width: size, height: size });
-  const image = new ImageData(size, size);
-  const sheet = { pixels: new Uint32Array(image.data.buffer), width: size };
-  paintInto(sheet, { left: 0, top: 0, size }, picture, packPixels(sequential(theme)));
-  canvas.getContext('2d')?.putImageData(image, 0, 0);
-  return canvas;
 }

@@ -1,8 +1,7 @@
 /** The layers over a drawing: marks of cells, rows and columns, the tip, and the highlight. */
 
 import { boxOf } from '../plot/renderer.js';
-import { element, palette } from './dom.js';
-import { mapOf } from './layer_heads.js';
+import { element, mapOf, palette } from './dom.js';
 
 /**
  * @import { Cell, Grid, Highlight } from '../plot/grid.js'
