@@ -20,6 +20,7 @@ from headlight.commands import (
     chat,
     circuit,
     cluster,
+    export,
     generate,
     listings,
     profile,
@@ -34,7 +35,7 @@ from headlight.distribution import __version__
 GROUP = "headlight.commands"
 MODULES = (
     *(serve, trace, why, generate, chat, circuit, profile, atlas, chapter, site),
-    *(add, listings, cluster),
+    *(add, export, listings, cluster),
 )
 
 app = Commands(

@@ -19,16 +19,12 @@ class Evidence:
     """The files to measure on.
 
     ``text`` is held-out text, held-out pairs for `translate`, or comparisons that were not trained
-    on for `reward`. ``other`` are texts of another kind, of unseen authors for instance. ``corpus``
-    is the training corpus: `stories` counts there which tokens each expert takes, `translate` looks
-    for names that it lacks. ``minimal_pairs`` are grammatical sentences and their
-    ungrammatical twins, ``gold`` a second word alignment.
+    on for `reward`. ``corpus`` is the training corpus: `stories` counts there which tokens each
+    expert takes, `translate` looks for names that it lacks. ``gold`` is a second word alignment.
     """
 
     text: tuple[Path, ...] = ()
-    other: tuple[Path, ...] = ()
     corpus: tuple[Path, ...] = ()
-    minimal_pairs: Path | None = None
     gold: Path | None = None
 
 
@@ -59,7 +55,3 @@ class Figures:
             CorpusError: the sample is shorter than the model's context.
         """
         return None
-
-    def robustness(self, checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
-        """Measure a model on texts that are typed in other ways, and on other texts, if at all."""
-        return {}

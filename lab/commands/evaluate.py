@@ -37,15 +37,6 @@ def evaluate(
         Files,
         option("Held-out text, or held-out pairs for a translator; repeat it for more.", "FILE"),
     ] = None,
-    other: Annotated[
-        Files,
-        option(
-            "Held-out text of another kind, such as other authors'; repeat it for more.", "FILE"
-        ),
-    ] = None,
-    pairs: Annotated[
-        Path | None, option("Minimal pairs: JSON lines of paradigm, good and bad.", "FILE")
-    ] = None,
     corpus: Annotated[
         Files,
         option(
@@ -78,9 +69,7 @@ def evaluate(
     settings = settings_with_models(device=device, models_dir=models_dir)
     evidence = Evidence(
         text=tuple(text or ()),
-        other=tuple(other or ()),
         corpus=tuple(corpus or ()),
-        minimal_pairs=pairs,
         gold=gold,
     )
     folder = folder_of(model, settings)

@@ -6,6 +6,7 @@ these figures. The others are measured on text that the corpus held back, if it 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -23,11 +24,8 @@ from headlight.lab.evaluation import (
     translate,
 )
 from headlight.lab.evaluation.agreement import agreement_figures
-from headlight.lab.evaluation.examples import BOOKS, measure_examples
-from headlight.lab.evaluation.minimal_pairs import grammar_pairs, pair_figures
-from headlight.lab.evaluation.minimal_pairs import read_pairs as read_minimal_pairs
+from headlight.lab.evaluation.examples import measure_examples
 from headlight.lab.evaluation.moe import expert_tokens
-from headlight.lab.evaluation.robustness import FORMS, robustness
 from headlight.lab.evaluation.text import bits_per_byte
 from headlight.lab.evaluation.word_alignment import read_gold
 from headlight.lab.figures import Evidence, Figures
@@ -40,18 +38,11 @@ from headlight.model.profiles.folder import ENGLISH_FRENCH, SAMPLE
 
 _NO_FILES = "a model of the recipe 'reasoning' is measured on problems, not files; leave them out"
 _OPTIONAL = {
-    "other": "another text",
     "corpus": "a corpus",
-    "minimal_pairs": "minimal pairs",
     "gold": "a word alignment",
 }
-_OTHERS = "other_texts"
 Measured = Callable[[Checkpoint, Sequence[str]], Mapping[str, Any]]
-_NEEDED = {
-    "minimal_pairs": "minimal_pairs",
-    "minimal_pairs_by_paradigm": "minimal_pairs",
-    "alignment_literary": "gold",
-}
+_NEEDED = {"alignment_literary": "gold"}
 """The figures of a card that no text gives, and the file that each needs."""
 
 
@@ -92,11 +83,7 @@ def measure(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
             raise ValueError(
                 f"a model of the recipe '{recipe}' is not measured on {called}; leave it out"
             )
-    if evidence.other and not evidence.text:
-        raise ValueError("another text is measured next to a held-out one; name it with --text")
     figures = rounded(by_recipe.measure(checkpoint, evidence))
-    if evidence.text and (reach := by_recipe.robustness(checkpoint, evidence)):
-        figures["robustness"] = rounded(reach)
     with suppress(CorpusError):
         figures["sample"] = sample_figures(checkpoint)
     return figures
@@ -116,11 +103,7 @@ def joined(
         kept = {name for name, needed in _NEEDED.items() if not getattr(evidence, needed)}
     else:
         kept = set(known)
-    figures = {name: value for name, value in known.items() if name in kept} | dict(measured)
-    others = known.get("robustness", {}).get(_OTHERS)
-    if others and not evidence.other and "robustness" in measured:
-        figures["robustness"] = {**measured["robustness"], _OTHERS: others}
-    return figures
+    return {name: value for name, value in known.items() if name in kept} | dict(measured)
 
 
 def measure_expert_tokens(checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
@@ -168,8 +151,6 @@ class TextFigures(Figures):
         writes: whether the card shows what the model writes.
     """
 
-    takes = frozenset({"text", "other"})
-
     def __init__(self, measured: Measured | None = None, *, writes: bool = True) -> None:
         self._measured, self._writes = measured, writes
 
@@ -181,52 +162,34 @@ class TextFigures(Figures):
     def sample(self, checkpoint: Checkpoint) -> dict[str, Any]:
         """Measure a model on the sample, on sentences of the project, and on what it writes."""
         evidence = Evidence(text=(SAMPLE,))
-        figures = {**self.measure(checkpoint, evidence), **self.own_sentences(checkpoint)}
-        of_books = Evidence(text=(SAMPLE,), other=BOOKS)
-        return {**figures, "robustness": self.robustness(checkpoint, of_books)}
+        return {**self.measure(checkpoint, evidence), **self.own_sentences(checkpoint)}
 
     def own_sentences(self, checkpoint: Checkpoint) -> dict[str, Any]:
         """Measure a model on the project's own sentences, which no other text changes."""
-        figures: dict[str, Any] = {**agreement_figures(checkpoint)}
-        figures |= pair_figures(checkpoint, grammar_pairs(), "grammar_pairs")
-        return figures | self.written(checkpoint)
+        return {**agreement_figures(checkpoint), **self.written(checkpoint)}
 
     def written(self, checkpoint: Checkpoint) -> dict[str, Any]:
         """Return what a model writes, if its card shows it."""
         return {"continuations": stories.continuations(checkpoint)} if self._writes else {}
 
-    def robustness(self, checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
-        """As `Figures.robustness`."""
-        others = {path.name: read_documents([path]) for path in evidence.other}
-        return dict(robustness(checkpoint, read_documents(evidence.text), others))
-
 
 class StoriesFigures(TextFigures):
     """The figures of `stories`."""
 
-    takes = frozenset({"text", "other", "corpus", "minimal_pairs"})
+    takes = frozenset({"text", "corpus"})
     counts_expert_tokens = True
 
     def measure(self, checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
         """As `Figures.measure`."""
-        if not evidence.text and not evidence.minimal_pairs:
-            return {}
-        pairs = read_minimal_pairs(evidence.minimal_pairs) if evidence.minimal_pairs else []
-        documents = read_documents(evidence.text)
-        return stories.evaluate(checkpoint, documents, pairs)
+        return bits_per_byte(checkpoint, read_documents(evidence.text)) if evidence.text else {}
 
 
 class FillFigures(TextFigures):
     """The figures of `fill`."""
 
-    takes = frozenset({"text", "other", "minimal_pairs"})
-
     def measure(self, checkpoint: Checkpoint, evidence: Evidence) -> dict[str, Any]:
         """As `Figures.measure`."""
-        figures = fill.evaluate(checkpoint, read_documents(evidence.text)) if evidence.text else {}
-        if evidence.minimal_pairs:
-            figures |= pair_figures(checkpoint, read_minimal_pairs(evidence.minimal_pairs))
-        return figures
+        return fill.evaluate(checkpoint, read_documents(evidence.text))
 
     def written(self, checkpoint: Checkpoint) -> dict[str, Any]:
         """As `TextFigures.written`: the words for blanks."""
@@ -295,6 +258,23 @@ class RewardFigures(Figures):
         }
         forms = {name: figures["accuracy"] for name, figures in measured.items()}
         return {**measured["as_written"], "robustness": {"figure": "accuracy", "forms": forms}}
+
+
+OPENING = re.compile(r'(?<!\S)"')
+
+
+def typographic(text: str) -> str:
+    """Write quotation marks, apostrophes, dashes and ellipses as word processors do."""
+    curved = OPENING.sub("\u201c", text).replace('"', "\u201d").replace("'", "\u2019")
+    return curved.replace("--", "\u2014").replace("...", "\u2026")
+
+
+FORMS: Mapping[str, Callable[[str], str]] = {
+    "as_written": lambda text: text,
+    "lower_case": str.lower,
+    "capitals": str.upper,
+    "typographic": typographic,
+}
 
 
 def _pairs(paths: Sequence[Path]) -> list[SentencePair]:

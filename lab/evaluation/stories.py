@@ -1,13 +1,9 @@
-"""The figures of `stories`: bits per byte and minimal pairs, and what a model writes."""
+"""What a model of `stories` writes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from headlight.lab.evaluation.minimal_pairs import MinimalPair, pair_figures
-from headlight.lab.evaluation.text import bits_per_byte
 from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.corpus import read_lines
 from headlight.model.generation.sampling import Sampling, generate
@@ -16,23 +12,6 @@ OPENINGS = Path(__file__).with_name("gold") / "openings.txt"
 PAGE_SAMPLING = Sampling(temperature=0.8, top_p=0.9)
 """The settings that the page's Generate begins with."""
 N_CONTINUED = 48
-
-
-def evaluate(
-    checkpoint: Checkpoint, documents: Sequence[str], pairs: Sequence[MinimalPair]
-) -> dict[str, Any]:
-    """Measure the model on held-out text and on minimal pairs.
-
-    Args:
-        checkpoint: the model.
-        documents: held-out text.
-        pairs: minimal pairs; without any, their figures are left out.
-
-    Returns:
-        The figures by name.
-    """
-    figures: dict[str, Any] = {**bits_per_byte(checkpoint, documents)}
-    return figures | (pair_figures(checkpoint, pairs) if pairs else {})
 
 
 def continuations(checkpoint: Checkpoint) -> dict[str, str]:

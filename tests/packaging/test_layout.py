@@ -76,9 +76,9 @@ JS_FOLDERS = ["words", "trace", "rules", "state", "api", "plot", "ui", "views"]
 
 # Lines of code a folder may have. A commit that raises a number says in its body why.
 MOST_LINES = {
-    "app": 25_010,
-    "lab": 10_400,
-    "model": 37_250,
+    "app": 25_060,
+    "lab": 10_000,
+    "model": 37_720,
     "model/analysis": 4_505,
     "model/attention": 1_800,
     "model/foreign": 9_030,

@@ -23,9 +23,7 @@ COMMANDS = {
     "train reward": "train reward --out out --device cpu --from TINY --comparisons BAD",
     "comparisons": "comparisons --model TINY --out out.jsonl --corpus BAD",
     "evaluate --text": "evaluate TINY --text BAD",
-    "evaluate --other": "evaluate TINY --text good.txt --other BAD",
     "evaluate --corpus": "evaluate TINY --text good.txt --corpus BAD",
-    "evaluate --pairs": "evaluate TINY --pairs BAD",
     "profile": "profile TINY --text BAD",
     "evaluate a translator": "evaluate TRANSLATOR --text BAD",
     "evaluate --gold": "evaluate TRANSLATOR --gold BAD",
@@ -35,7 +33,6 @@ SUFFIXES = {
     "train translate": ".tsv",
     "evaluate a translator": ".tsv",
     "train reward": ".jsonl",
-    "evaluate --pairs": ".jsonl",
     "evaluate --gold": ".jsonl",
 }
 

@@ -8,7 +8,7 @@ import torch
 from typer.testing import CliRunner
 
 from headlight.cli import app
-from headlight.lab.evaluation import minimal_pairs, robustness, translate
+from headlight.lab.evaluation import translate
 from headlight.lab.evaluation.figures import sample_figures
 from headlight.lab.evaluation.word_alignment import read_gold
 from headlight.model.checkpoint.card import ModelCard, read_card, write_card
@@ -33,11 +33,8 @@ SMALL = replace(
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    """Return an empty working directory, which keeps paths short; few sentences are measured."""
+    """Return an empty working directory, which keeps paths short."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(minimal_pairs, "PAIRS_OF_PARADIGM", 1)
-    monkeypatch.setattr("headlight.lab.evaluation.figures.BOOKS", ())
-    monkeypatch.setattr(robustness, "N_BLANKS", 20)
     monkeypatch.delenv("HEADLIGHT_DEVICE", raising=False)
     return tmp_path
 
@@ -81,19 +78,16 @@ def assert_fails(result, *parts, code):
 
 def test_figures_on_a_text_are_printed_and_replace_those_of_the_card(decoder, corpus):
     write_card(CARD, replace(MADE, metrics={"perplexity": 9.0}))
-    Path("pairs.jsonl").write_text('{"paradigm": "verbs", "good": "a cat", "bad": "cat a"}\n')
-    result = evaluate(decoder, "--text", corpus, "--pairs", "pairs.jsonl")
+    result = evaluate(decoder, "--text", corpus)
     assert result.exit_code == 0, result.output
     card = read_card(CARD)
     assert replace(card, metrics={}) == replace(MADE, metrics={})
     assert "perplexity" not in card.metrics
     assert card.metrics["bits_per_byte"] > 0
     assert card.metrics["tokens"] > 7
-    assert set(card.metrics["minimal_pairs_by_paradigm"]) == {"verbs"}
     assert card.metrics["sample"] == sample_figures(load("out"))
     shown = result.stdout
     assert str(card.metrics["bits_per_byte"]) in shown
-    assert "minimal_pairs_by_paradigm.verbs" in shown
     assert "sample.bits_per_byte" in shown
     assert "name held-out text" not in shown
 
@@ -123,7 +117,6 @@ def test_an_encoder_is_measured_by_the_words_it_fills_in(corpus):
         "masked_word_accuracy",
         "masked_word_in_first_five",
         "masked_words",
-        "robustness",
         "sample",
     }
 
@@ -146,14 +139,11 @@ def test_a_translator_is_measured_on_pairs_and_another_gold(monkeypatch):
     ("arguments", "fault", "code"),
     [
         (["--text", "none.txt"], "none.txt cannot be read", 2),
-        (["--pairs", "pairs.jsonl"], "name at least one text file", 2),
-        (["--text", "corpus.txt", "--pairs", "corpus.txt"], "corpus.txt, line 1", 2),
         (["--text", "short.txt", "--gold", "gold.jsonl"], "a word alignment", 2),
     ],
 )
 def test_an_evaluation_that_fails_leaves_the_card(decoder, corpus, arguments, fault, code):
     Path("short.txt").write_text("a\n")
-    Path("pairs.jsonl").write_text('{"paradigm": "verbs", "good": "a cat", "bad": "cat a"}\n')
     before = CARD.read_bytes()
     assert_fails(evaluate(decoder, *arguments), fault, code=code)
     assert CARD.read_bytes() == before

@@ -9,8 +9,9 @@ import pytest
 import yaml
 
 from headlight.lab.evaluation import figures as evaluation_figures
-from headlight.lab.evaluation import fill, minimal_pairs, positions, preference, stories, translate
+from headlight.lab.evaluation import fill, positions, preference, translate
 from headlight.lab.evaluation.figures import (
+    FORMS,
     Evidence,
     TextFigures,
     figures_of,
@@ -19,9 +20,10 @@ from headlight.lab.evaluation.figures import (
     measure_expert_tokens,
     recipe_of,
     sample_figures,
+    typographic,
 )
 from headlight.lab.evaluation.moe import expert_tokens
-from headlight.lab.evaluation.robustness import FORMS, robustness
+from headlight.lab.evaluation.text import bits_per_byte
 from headlight.lab.evaluation.word_alignment import read_gold
 from headlight.model.checkpoint.card import read_card, rounded, write_card
 from headlight.model.checkpoint.loading import load
@@ -42,12 +44,6 @@ def make_named(make_folder):
         return load(folder)
 
     return make
-
-
-@pytest.fixture(autouse=True)
-def _one_pair_of_each_paradigm(monkeypatch):
-    monkeypatch.setattr(minimal_pairs, "PAIRS_OF_PARADIGM", 1)
-    monkeypatch.setattr("headlight.lab.evaluation.figures.BOOKS", ())
 
 
 @pytest.fixture
@@ -86,13 +82,12 @@ def test_the_sample_needs_no_other_files(make_named, tmp_path, monkeypatch):
     assert len(documents) == 1
     storyteller, twin, encoder = make_named(), make_named("positions"), make_named(kind="encoder")
     for checkpoint, expected in [
-        (storyteller, stories.evaluate(storyteller, documents, [])),
+        (storyteller, bits_per_byte(storyteller, documents)),
         (twin, positions.evaluate(twin, documents)),
         (encoder, fill.evaluate(encoder, documents)),
     ]:
-        reach = {"robustness": robustness(checkpoint, documents, {})}
         sentences = figures_of(checkpoint).own_sentences(checkpoint)
-        assert measure(checkpoint, Evidence()) == {"sample": rounded(expected | sentences | reach)}
+        assert measure(checkpoint, Evidence()) == {"sample": rounded({**expected, **sentences})}
 
 
 def test_the_sample_holds_what_the_examples_of_the_card_claim(make_named, monkeypatch):
@@ -109,28 +104,17 @@ def test_the_sample_holds_what_the_examples_of_the_card_claim(make_named, monkey
 
 
 def test_a_card_keeps_the_figures_whose_file_was_not_given():
-    known = {
-        "bits_per_byte": 2.0,
-        "dropped": 1,
-        "minimal_pairs": 0.7,
-        "robustness": {"bytes": 5, "other_texts": {"a.txt": 1.9}},
-    }
-    measured = {"bits_per_byte": 1.5, "robustness": {"bytes": 7}}
-    text, other, pairs = Path("text.txt"), Path("b.txt"), Path("pairs.jsonl")
-    assert joined(known, measured, Evidence(text=(text,))) == {
-        "bits_per_byte": 1.5,
-        "minimal_pairs": 0.7,
-        "robustness": {"bytes": 7, "other_texts": {"a.txt": 1.9}},
-    }
-    renewed = {**measured, "robustness": {"bytes": 7, "other_texts": {"b.txt": 2.1}}}
-    assert joined(known, renewed, Evidence(text=(text,), other=(other,), minimal_pairs=pairs)) == (
-        renewed
-    )
+    known = {"bleu": 2.0, "dropped": 1, "alignment_literary": 0.7}
+    measured = {"bleu": 1.5}
+    text, gold = Path("text.txt"), Path("gold.jsonl")
+    kept = {"bleu": 1.5, "alignment_literary": 0.7}
+    assert joined(known, measured, Evidence(text=(text,))) == kept
+    assert joined(known, measured, Evidence(text=(text,), gold=gold)) == measured
     assert joined(known, {"sample": {}}, Evidence()) == {**known, "sample": {}}
-    assert joined(known, {"minimal_pairs": 0.8}, Evidence(minimal_pairs=pairs)) == {
-        **known,
-        "minimal_pairs": 0.8,
-    }
+
+
+def test_typographic_quotes_open_and_close():
+    assert typographic('"Oh," said "Tim\'s" cat--\'tis...') == "“Oh,” said “Tim’s” cat—’tis…"
 
 
 def test_a_reward_model_reads_held_out_comparisons_in_every_form(make_folder, monkeypatch):
@@ -189,18 +173,9 @@ def test_a_model_is_measured_on_the_text_that_it_is_given(
     monkeypatch.setattr(evaluation_figures, "PositionsFigures", partial(TextFigures, read))
     target = "headlight.lab.evaluation.figures.TextFigures.own_sentences"
     monkeypatch.setattr(target, lambda *_: {})
-    reach = "headlight.lab.evaluation.figures.robustness"
-    monkeypatch.setattr(reach, lambda _, documents, others: {"read": documents, "others": others})
-    other = text.with_name("other.txt")
-    other.write_text("Another text.\n")
-    figures = measure(make_named(recipe, kind=kind), Evidence(text=(text,), other=(other,)))
+    figures = measure(make_named(recipe, kind=kind), Evidence(text=(text,)))
     documents, sample = read_documents([text]), read_documents([SAMPLE])
-    others = {"other.txt": read_documents([other])}
-    assert figures == {
-        "read": documents,
-        "robustness": {"read": documents, "others": others},
-        "sample": {"read": sample, "robustness": {"read": sample, "others": {}}},
-    }
+    assert figures == {"read": documents, "sample": {"read": sample}}
 
 
 def test_a_model_that_reads_more_than_the_sample_has_figures_of_the_text_alone(
@@ -220,7 +195,6 @@ def test_a_model_that_reads_more_than_the_sample_has_figures_of_the_text_alone(
     [
         ("decoder", "positions", {"corpus": (Path("a"),)}, "a corpus"),
         ("decoder", "stories", {"gold": Path("a")}, "a word alignment"),
-        ("encoder-decoder", "translate", {"other": (Path("a"),)}, "another text"),
     ],
 )
 def test_evidence_that_a_recipe_has_no_use_for_is_rejected(

@@ -1,48 +1,17 @@
-"""The figures of `stories`, measured at once, and bits per byte."""
+"""What `stories` writes, and bits per byte."""
 
 import math
 import re
-from collections.abc import Mapping
 
 import pytest
 import torch
 
 from headlight.lab.evaluation import stories
-from headlight.lab.evaluation.minimal_pairs import MinimalPair
-from headlight.lab.evaluation.stories import (
-    OPENINGS,
-    PAGE_SAMPLING,
-    bits_per_byte,
-    continuations,
-    evaluate,
-)
+from headlight.lab.evaluation.stories import OPENINGS, PAGE_SAMPLING, continuations
+from headlight.lab.evaluation.text import bits_per_byte
 from headlight.lab.training.losses import token_losses
 from headlight.model.corpus import TokenStream, read_lines
 from headlight.static_files import STATIC
-
-DOCUMENTS = ["The quick brown fox jumps over the lazy dog, zigzag.\n" * 5, "A tree.\n"]
-PAIRS = [
-    MinimalPair("verbs", "The cats chase it.", "The cats chases it."),
-    MinimalPair("nouns", "A tree.", "A trees."),
-]
-
-
-def numbers(figures):
-    for value in figures.values():
-        yield from numbers(value) if isinstance(value, Mapping) else [value]
-
-
-@pytest.fixture(scope="module")
-def figures(checkpoint):
-    return evaluate(checkpoint, DOCUMENTS, PAIRS)
-
-
-def test_figures_are_those_of_the_single_measurements(checkpoint, figures):
-    for name, value in bits_per_byte(checkpoint, DOCUMENTS).items():
-        assert figures[name] == pytest.approx(value, abs=6e-5)
-    by_paradigm = figures["minimal_pairs_by_paradigm"]
-    assert figures["minimal_pairs"] == sum(by_paradigm.values()) / 2
-
 
 # --- bits per byte --------------------------------------------------------------------------------
 

@@ -1,0 +1,460 @@
+"""A model of this project as an ONNX graph: one pass with its sites, edits and derived numbers.
+
+The graph is traced from the code that the server runs: the module itself, inside its own capture
+and edits, and the NumPy functions of `headlight.model.analysis`. Nothing is written twice. Its
+inputs, which have no effect where they are neutral:
+
+- ``ids`` (row, query), and ``is_typed``, ``is_special``, ``is_first_word`` (query): `TokenFacts`;
+- ``heads`` (row, attention, head): by what each context is multiplied; 0 switches a head off;
+- ``networks`` (row, network): the same of what a network or a layer of experts writes;
+- ``experts`` (network, expert): 0 for one that is never chosen; ``factors`` (attention): of scores;
+- ``set_at`` (edit, 3): attention, head and query of rows of weights that ``set_to`` (edit, key)
+  replaces; an attention of −1 is none;
+- ``position``: of the predictions ``ablated`` (row, vocab).
+
+Its outputs are the sites and ``analyses.{id}.{array}`` of the first row, without a batch axis.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from fnmatch import fnmatch
+from functools import partial
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import torch
+import torch._numpy as torch_numpy
+from torch import Tensor, nn
+
+from headlight.model.analysis.attention_by_distance import attention_by_distance
+from headlight.model.analysis.head_labels import (
+    LABELS,
+    TokenFacts,
+    label_heads,
+    token_facts,
+)
+from headlight.model.analysis.head_outputs import head_norms, head_outputs, value_weighted
+from headlight.model.analysis.layers import attentions_of
+from headlight.model.analysis.logit_lens import logit_lens
+from headlight.model.analysis.next_token import next_token
+from headlight.model.analysis.residual_stream import residual_stream
+from headlight.model.analysis.rollout import rollout
+from headlight.model.attention.observer import OBSERVED_AXES
+from headlight.model.checkpoint.checkpoint import Checkpoint
+from headlight.model.checkpoint.exits import PARAMETERS, norm_and_unembedding
+from headlight.model.corpus import read_lines
+from headlight.model.extras import needed_by
+from headlight.model.profiles.folder import SAMPLE
+from headlight.model.trace import NamedArray, Token, Trace
+
+
+@contextmanager
+def numpy_in_graph() -> Iterator[None]:
+    """Let NumPy code compute with tensors, so that tracing records it: PyTorch's own NumPy."""
+    modules = [
+        module
+        for name, module in list(sys.modules.items())
+        if name.startswith(HOME) and getattr(module, "np", None) is np
+    ]
+    with ExitStack() as stack:
+        for module in modules:
+            stack.enter_context(patch.object(module, "np", torch_numpy))
+        stack.enter_context(patch.object(torch, "from_numpy", lambda array: array.tensor))
+        stack.enter_context(
+            patch.object(Tensor, "numpy", lambda tensor: torch_numpy.ndarray(tensor))
+        )
+        yield
+
+
+Arrays = dict[str, NamedArray]
+Facts = Mapping[str, Tensor]
+HOME = "headlight.model."
+FACTS = ("is_typed", "is_special", "is_first_word")
+
+
+class Derived(nn.Module):
+    """The analyses that are functions of one pass, from its tensors by site."""
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        super().__init__()
+        self.arrays: dict[str, list[str]] = {}  # the axes of each result
+        self.config, model = checkpoint.config, checkpoint.model
+        self.attentions = {facts.path: facts for facts in checkpoint.description.attentions}
+        self.axes = {name: axes for name, (axes, _) in exported_sites(checkpoint).items()}
+        self.of_end = [
+            name for name in model.weights() if any(fnmatch(name, glob) for glob in PARAMETERS)
+        ]
+        constants = {
+            f"{path}.output_projection.weight": torch.from_numpy(
+                checkpoint.output_weights(path).data.copy()
+            )
+            for path in self.attentions
+        } | {name: model.weights()[name].detach().clone() for name in self.of_end}
+        self.names = list(constants)
+        for at, tensor in enumerate(constants.values()):
+            self.register_buffer(f"constant_{at}", tensor)
+
+    def forward(self, tensors: Mapping[str, Tensor], facts: Facts) -> dict[str, Tensor]:
+        """Return the arrays of all analyses, by ``analyses.{id}.{array}``."""
+        trace = Trace(
+            model="",
+            revision="",
+            precision="float32",
+            text="",
+            tokens=(),
+            tensors={
+                name: NamedArray(self.axes[name], each.numpy()) for name, each in tensors.items()
+            },
+            attentions=self.attentions,
+        )
+        constants = {
+            name: _named(getattr(self, f"constant_{at}")) for at, name in enumerate(self.names)
+        }
+        exits = norm_and_unembedding(
+            {name: constants[name] for name in self.of_end}, self.config.norm_epsilon
+        )
+        stream = {"norm": self.config.norm, "norm_place": self.config.norm_place}
+        results: dict[str, Arrays] = {
+            "attention_by_distance": attention_by_distance(trace),
+            "head_labels": _labels(trace, facts),
+            "head_norms": head_norms(trace, constants),
+            "head_outputs": head_outputs(trace, constants),
+            "logit_lens": logit_lens(trace, exits),
+            "next_token": next_token(trace),
+            "residual_stream": residual_stream(trace, **stream),
+            "rollout": rollout(trace),
+            "value_weighted": value_weighted(trace, constants),
+        }
+        named = {
+            f"analyses.{name}.{key}": array
+            for name, arrays in results.items()
+            for key, array in arrays.items()
+        }
+        self.arrays = {name: list(array.axes) for name, array in named.items()}
+        return {name: torch.from_numpy(array.data) for name, array in named.items()}
+
+
+def _named(tensor: Tensor) -> NamedArray:
+    axes = {3: ("head", "d_head", "d_model"), 2: ("vocab", "d_model"), 1: ("d_model",)}
+    return NamedArray(axes[tensor.ndim], tensor.numpy())
+
+
+def _labels(trace: Trace, facts: Facts) -> Arrays:
+    """Return `head_labels` of all attentions, from facts in place of tokens."""
+    arrays: Arrays = {}
+    tokens = TokenFacts(*(facts[name].numpy() for name in ("ids", *FACTS)))
+    for attention in attentions_of(trace):
+        arrays |= label_heads(attention, tokens, tokens)
+    return arrays
+
+
+def exported_sites(checkpoint: Checkpoint) -> dict[str, tuple[tuple[str, ...], bool]]:
+    """Return the sites of the graph with their axes, without the batch; and if there is one."""
+    return {
+        site.name: (site.axes[1:], True) if site.axes[0] == "batch" else (site.axes, False)
+        for site in checkpoint.model.sites
+        if site.name.rpartition(".")[2] not in OBSERVED_AXES
+    }
+
+
+def networks_of(checkpoint: Checkpoint) -> list[str]:
+    """Return the paths of the feed-forward networks and layers of experts, in order."""
+    endings = (".feed_forward.output", ".experts.output")
+    return [
+        name[: -len(".output")] for name in exported_sites(checkpoint) if name.endswith(endings)
+    ]
+
+
+class Pass(nn.Module):
+    """A pass with the edits of its inputs; see the module."""
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        super().__init__()
+        self.model, self.derived = checkpoint.model, Derived(checkpoint)
+        self.sites = exported_sites(checkpoint)
+        self.attentions = [facts.path for facts in checkpoint.description.attentions]
+        self.networks = networks_of(checkpoint)
+
+    def forward(self, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Return the tensors of the first row, and ``ablated``."""
+        with ExitStack() as stack:
+            for site, edit in self._edits(inputs):
+                stack.enter_context(self.model.edit(site, edit))
+            captured = stack.enter_context(self.model.capture_sites(list(self.sites)))
+            logits = self.model(inputs["ids"]).logits
+        outputs = {
+            name: captured[name][0] if has_batch else captured[name]
+            for name, (_, has_batch) in self.sites.items()
+        }
+        outputs["ablated"] = logits.index_select(1, inputs["position"])[:, 0]
+        with numpy_in_graph() if torch.compiler.is_exporting() else nullcontext():
+            outputs |= self.derived(
+                {name: outputs[name] for name in self.sites}, {**inputs, "ids": inputs["ids"][0]}
+            )
+        return outputs
+
+    def _edits(self, inputs: dict[str, Tensor]) -> list[tuple[str, Callable[[Tensor], Tensor]]]:
+        edits: list[tuple[str, Callable[[Tensor], Tensor]]] = []
+        for at, path in enumerate(self.attentions):
+            heads = inputs["heads"][:, at, :, None, None]
+            edits += [
+                (f"{path}.scores", partial(torch.mul, inputs["factors"][at])),
+                (f"{path}.weights", partial(_with_rows, inputs["set_at"], inputs["set_to"], at)),
+                (f"{path}.context", partial(torch.mul, heads)),
+            ]
+        for at, path in enumerate(self.networks):
+            edits.append(
+                (f"{path}.output", partial(torch.mul, inputs["networks"][:, at, None, None]))
+            )
+            if path.endswith(".experts"):
+                allowed = inputs["experts"][at] > 0
+                edits.append((f"{path}.router_logits", partial(_only, allowed)))
+        return edits
+
+
+def _only(allowed: Tensor, logits: Tensor) -> Tensor:
+    return torch.where(allowed, logits, float("-inf"))
+
+
+def _with_rows(places: Tensor, rows: Tensor, attention: int, weights: Tensor) -> Tensor:
+    """Replace rows of weights (batch, head, query, key) of one attention."""
+    heads = torch.arange(weights.shape[1], device=weights.device)
+    queries = torch.arange(weights.shape[2], device=weights.device)
+    is_here = (
+        (places[:, 0] == attention)[:, None, None]
+        & (places[:, 1, None] == heads)[:, :, None]
+        & (places[:, 2, None] == queries)[:, None]
+    ).to(weights.dtype)  # edit head query
+    written = torch.einsum("ehq,ek->hqk", is_here, rows)
+    return torch.where(is_here.sum(dim=0)[..., None] > 0, written, weights)
+
+
+def neutral_inputs(
+    checkpoint: Checkpoint, tokens: Sequence[Token], n_rows: int = 1
+) -> dict[str, Tensor]:
+    """Return the inputs of a pass over a text without edits."""
+    config, networks = checkpoint.config, networks_of(checkpoint)
+    n_attentions, n_keys = len(checkpoint.description.attentions), len(tokens)
+    facts = token_facts(tokens)
+    inputs = {name: torch.from_numpy(getattr(facts, name)) for name in FACTS}
+    inputs["ids"] = torch.from_numpy(facts.ids)[None].repeat(n_rows, 1)
+    return inputs | {
+        "heads": torch.ones(n_rows, n_attentions, config.n_heads),
+        "networks": torch.ones(n_rows, len(networks)),
+        "experts": torch.ones(len(networks), config.moe.n_experts if config.moe else 1),
+        "factors": torch.ones(n_attentions),
+        "set_at": torch.full((n_rows, 3), -1),
+        "set_to": torch.zeros(n_rows, n_keys),
+        "position": torch.tensor([n_keys - 1]),
+    }
+
+
+# --- the file -------------------------------------------------------------------------------------
+
+SHORTEST = 3
+"""Tokens of a text: a graph takes a length of 1 or 2 for a fixed number."""
+CHECKED_TEXTS = 50
+LARGE = 1024
+"""The elements of a constant from which it is stored in float16, if that changes no number."""
+
+
+class ExportError(ValueError):
+    """A model does not export, or its graph computes other numbers; the message has the reason."""
+
+
+def export_model(checkpoint: Checkpoint) -> tuple[bytes, dict[str, Any]]:
+    """Return the checked graph of a model, as a file holds it, and its manifest.
+
+    The manifest is also in the metadata of the file, with the largest differences from PyTorch.
+
+    Raises:
+        ExportError: see the class.
+        ImportError: the extra `onnx` is not installed.
+    """
+    with needed_by("headlight export", "onnxruntime", "onnx"):
+        import onnxruntime  # noqa: F401
+        import onnxscript  # noqa: F401
+    if checkpoint.config.kind != "decoder" or checkpoint.config.has_reward:
+        raise ExportError(
+            f"'{checkpoint.id}' is not a decoder that predicts words; only such a model is exported"
+        )
+    texts = _texts_of(checkpoint)
+    inputs = neutral_inputs(checkpoint, checkpoint.tokenizer.encode(texts[-1]), n_rows=2)
+    module = Pass(checkpoint).eval()
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        shapes = _open_shapes(inputs, checkpoint.config.max_tokens)
+        program = torch.export.export(module, (inputs,), dynamic_shapes=(shapes,), strict=False)
+        _with_equal_types(program)
+        names = list(module(inputs))
+        exported = torch.onnx.export(
+            program, dynamo=True, input_names=list(inputs), output_names=names, verbose=False
+        )
+    assert exported is not None
+    model = exported.model_proto
+    _narrow(model)
+    manifest = _manifest(checkpoint, module, names)
+    manifest["differences"] = check_model(model.SerializeToString(), checkpoint, module, texts)
+    for key, value in manifest.items():
+        entry = model.metadata_props.add()
+        entry.key, entry.value = key, json.dumps(value, ensure_ascii=False)
+    return model.SerializeToString(), manifest
+
+
+def _texts_of(checkpoint: Checkpoint) -> list[str]:
+    """Return texts of many lengths, shortest first: beginnings of examples and of the sample."""
+    examples = checkpoint.description.card.examples.values()
+    written = [each if isinstance(each, str) else each.text for each in examples]
+    words = [text.split() for text in (*written, *read_lines(SAMPLE)) if text]
+    parts = {" ".join(each[:n]) for each in words for n in range(2, min(len(each), 40) + 1)}
+    lengths = {text: len(checkpoint.tokenizer.encode(text)) for text in parts}
+    fitting = [text for text in parts if lengths[text] <= checkpoint.config.max_tokens]
+    texts = sorted(fitting, key=lambda text: (lengths[text], text))
+    last = len(texts) - 1
+    return [texts[at * last // (CHECKED_TEXTS - 1)] for at in range(CHECKED_TEXTS)]
+
+
+def _open_shapes(inputs: Mapping[str, Tensor], longest: int) -> dict[str, Any]:
+    length = torch.export.Dim("length", min=SHORTEST, max=longest)
+    row, edit = (torch.export.Dim(name, min=1, max=4096) for name in ("row", "edit"))
+    kinds = {
+        "ids": {0: row, 1: length},
+        **{name: {0: length} for name in FACTS},
+        **{name: {0: row} for name in ("heads", "networks")},
+        "set_at": {0: edit},
+        "set_to": {0: edit, 1: length},
+    }
+    return {name: kinds.get(name) for name in inputs}
+
+
+BINARY = {
+    *("add", "div", "divide", "mul", "multiply", "sub", "subtract", "true_divide", "where"),
+    *("eq", "ge", "greater", "greater_equal", "gt", "le", "less", "less_equal", "lt", "ne"),
+    *("maximum", "minimum", "not_equal"),
+}
+
+
+def _with_equal_types(program: Any) -> None:
+    """Give both sides of arithmetic the type of its result, as no operation of ONNX mixes types."""
+    aten = torch.ops.aten
+    graph = program.graph
+    for node in list(graph.nodes):
+        if node.op != "call_function" or node.target.__name__.partition(".")[0] not in BINARY:
+            continue
+        if not isinstance(node.meta["val"], Tensor):
+            continue
+        first = len(node.args) - 2 if "where" in node.target.__name__ else 0
+        values = [getattr(each, "meta", {"val": each})["val"] for each in node.args[first:][:2]]
+        kept = node.meta["val"].dtype
+        if kept == torch.bool and any(isinstance(each, Tensor) for each in values):
+            kept = torch.result_type(*values)
+        sides = []
+        for side in node.args[first:][:2]:
+            is_node = isinstance(side, torch.fx.Node)
+            value = side.meta["val"] if is_node else side
+            with graph.inserting_before(node):
+                if isinstance(value, int | float) and "Scalar" in node.target.__name__:
+                    side = float(side) if kept.is_floating_point else side
+                elif isinstance(value, int | float):
+                    side = graph.call_function(aten.scalar_tensor.default, (side,), {"dtype": kept})
+                    side.meta["val"] = node.meta["val"].new_empty((), dtype=kept)
+                elif isinstance(value, Tensor) and value.dtype != kept:
+                    side = graph.call_function(aten._to_copy.default, (side,), {"dtype": kept})
+                    side.meta["val"] = value.to(kept)
+            sides.append(side)
+        node.args = (*node.args[:first], *sides, *node.args[first + 2 :])
+
+
+def _narrow(model: Any) -> None:
+    """Store large constants once, and in float16 with a cast behind them where that is exact."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    graph, first, renamed, casts = model.graph, dict[bytes, str](), dict[str, str](), []
+    kept = []
+    for constant in graph.initializer:
+        array = numpy_helper.to_array(constant)
+        if array.size < LARGE or array.dtype != np.float32:
+            kept.append(constant)
+            continue
+        key = str(array.shape).encode() + array.tobytes()
+        if (known := first.setdefault(key, constant.name)) != constant.name:
+            renamed[constant.name] = known
+            continue
+        half = array.astype(np.float16)
+        if np.array_equal(half.astype(np.float32), array):
+            narrow = f"{constant.name}.half"
+            casts.append(helper.make_node("Cast", [narrow], [constant.name], to=TensorProto.FLOAT))
+            constant = numpy_helper.from_array(half, narrow)
+        kept.append(constant)
+    del graph.initializer[:]
+    graph.initializer.extend(kept)
+    nodes = [*casts, *graph.node]
+    for node in nodes:
+        node.input[:] = [renamed.get(name, name) for name in node.input]
+    copies = [type(node).FromString(node.SerializeToString()) for node in nodes]
+    del graph.node[:]
+    graph.node.extend(copies)
+
+
+def _manifest(checkpoint: Checkpoint, module: Pass, names: Sequence[str]) -> dict[str, Any]:
+    tokenizer, config = checkpoint.tokenizer, checkpoint.config
+    axes = {name: list(axes) for name, (axes, _) in module.sites.items()} | module.derived.arrays
+    return {
+        "id": checkpoint.id,
+        "revision": checkpoint.description.revision,
+        "precision": checkpoint.precision,
+        "max_tokens": config.max_tokens,
+        "axes": {name: axes[name] for name in names if name in axes},
+        "attentions": module.attentions,
+        "networks": module.networks,
+        "sizes": {
+            "n_heads": config.n_heads,
+            "d_head": config.d_head,
+            "n_experts": config.moe.n_experts if config.moe else 1,
+        },
+        "has_bias": any(name.endswith(".bias") for name in module.sites),
+        "metadata": {"head_labels": {"labels": list(LABELS)}},
+        "tokenizer": json.loads(tokenizer.to_json()),
+        "texts": [tokenizer.text_of(token) for token in range(tokenizer.vocab_size)],
+        "lowers_capitals": tokenizer.normalization.lowers_capitals,
+        "start_id": tokenizer.start_id,
+        "mask_id": tokenizer.mask_id,
+    }
+
+
+def check_model(
+    graph: bytes, checkpoint: Checkpoint, module: Pass, texts: Sequence[str]
+) -> dict[str, Any]:
+    """Return the largest differences of a graph from PyTorch over texts, by kind of number.
+
+    Raises:
+        ExportError: another token is the likeliest somewhere, or weights differ by over 1e-4.
+    """
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    takes = {each.name for each in session.get_inputs()}
+    worst = {"logits": 0.0, "weights": 0.0}
+    for text in texts:
+        inputs = neutral_inputs(checkpoint, checkpoint.tokenizer.encode(text))
+        with torch.inference_mode():
+            expected = module(inputs)
+        feeds = {name: each.numpy() for name, each in inputs.items() if name in takes}
+        computed = dict(zip(names, session.run(names, feeds), strict=True))
+        for kind in worst:
+            for name in (each for each in expected if each.rpartition(".")[2] == kind):
+                gap = np.abs(computed[name] - expected[name].numpy()).max()
+                worst[kind] = max(worst[kind], float(gap))
+        is_same = (computed["logits"].argmax(-1) == expected["logits"].numpy().argmax(-1)).all()
+        if not is_same or worst["weights"] > 1e-4:
+            raise ExportError(f"the graph of {checkpoint.id} computes other numbers for {text!r}")
+    return {"texts": len(texts), **worst}
