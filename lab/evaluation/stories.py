@@ -1,4 +1,4 @@
-"""What a model of `stories` writes."""
+"""The continuations that a model of `stories` writes."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def test_a_graph_has_the_numbers_of_a_pass(exported):
 
 @pytest.mark.slow
 def test_a_graph_takes_heads_experts_and_rows_of_weights(exported):
-    checkpoint, _, manifest = exported
+    _, _, manifest = exported
     plain, _ = computed(exported)
     n_heads, n_keys = manifest["sizes"]["n_heads"], len(plain["logits"])
     experts = torch.ones(1, manifest["sizes"]["n_experts"])

@@ -76,7 +76,7 @@ JS_FOLDERS = ["words", "trace", "rules", "state", "api", "plot", "ui", "views"]
 
 # Lines of code a folder may have. A commit that raises a number says in its body why.
 MOST_LINES = {
-    "app": 25_060,
+    "app": 25_070,
     "lab": 10_000,
     "model": 37_720,
     "model/analysis": 4_505,

@@ -204,11 +204,6 @@ def test_evidence_that_a_recipe_has_no_use_for_is_rejected(
         measure(make_named(recipe, kind=kind), Evidence(**evidence))
 
 
-def test_another_text_is_measured_beside_a_text_alone(make_named):
-    with pytest.raises(ValueError, match="--text"):
-        measure(make_named(), Evidence(other=(SAMPLE,)))
-
-
 def test_what_the_experts_take_is_counted_on_the_corpus_alone(make_checkpoint, text, sampled):
     checkpoint = make_checkpoint()
     figures = measure_expert_tokens(checkpoint, Evidence(corpus=(text, text)))

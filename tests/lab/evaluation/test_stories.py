@@ -1,4 +1,4 @@
-"""What `stories` writes, and bits per byte."""
+"""The continuations of `stories`, and bits per byte."""
 
 import math
 import re
