@@ -66,9 +66,8 @@ def numpy_in_graph() -> Iterator[None]:
         for module in modules:
             stack.enter_context(patch.object(module, "np", torch_numpy))
         stack.enter_context(patch.object(torch, "from_numpy", lambda array: array.tensor))
-        stack.enter_context(
-            patch.object(Tensor, "numpy", lambda tensor: torch_numpy.ndarray(tensor))
-        )
+        array_of: Any = vars(torch_numpy)["ndarray"]  # which has no types
+        stack.enter_context(patch.object(Tensor, "numpy", lambda tensor: array_of(tensor)))
         yield
 
 
@@ -125,7 +124,7 @@ class Derived(nn.Module):
             "head_labels": _labels(trace, facts),
             "head_norms": head_norms(trace, constants),
             "head_outputs": head_outputs(trace, constants),
-            "logit_lens": logit_lens(trace, exits),
+            "logit_lens": logit_lens(trace, lambda stack, streams: exits(stack, streams)),
             "next_token": next_token(trace),
             "residual_stream": residual_stream(trace, **stream),
             "rollout": rollout(trace),
