@@ -18,6 +18,7 @@ Its outputs are the sites and ``analyses.{id}.{array}`` of the first row, withou
 from __future__ import annotations
 
 import json
+import logging
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -283,6 +284,8 @@ def export_model(checkpoint: Checkpoint) -> tuple[bytes, dict[str, Any]]:
         raise ExportError(
             f"'{checkpoint.id}' is not a decoder that predicts words; only such a model is exported"
         )
+    # It warns of libraries that no model of this project needs.
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     texts = _texts_of(checkpoint)
     inputs = neutral_inputs(checkpoint, checkpoint.tokenizer.encode(texts[-1]), n_rows=2)
     module = Pass(checkpoint).eval()

@@ -44,11 +44,15 @@ def export(
         )
     checkpoint = load_checkpoint(folder)
     path = onnx / f"{checkpoint.id}.onnx"
+    if onnx.exists() and not onnx.is_dir():
+        raise UsageError(f"'{onnx}' is a file; name a folder")
     try:
-        onnx.mkdir(parents=True, exist_ok=True)
-        check(path, is_forced=force)
+        if onnx.is_dir():
+            check(path, is_forced=force)
+        note(f"tracing {checkpoint.id}, then checking it on texts: this takes some minutes")
         with usage_errors():
             graph, manifest = export_model(checkpoint)
+        onnx.mkdir(parents=True, exist_ok=True)
     except (ImportError, OSError) as error:
         raise UsageError(in_words(error)) from error
     with writing(path, is_forced=force) as file:

@@ -27,7 +27,7 @@ ADDED = {
     "one “Oh!”": ' "Oh!"',
     "four “Oh!”": ' "Oh!"' * 4,
 }
-"""What is added at the end of an answer, by its name."""
+"""The texts that are added to the end of an answer, by name."""
 WHO = "little girl|old man|little boy|good woman|young prince|old king|kind queen|poor miller"
 WHERE = "gate door river garden barn mill window bridge"
 
