@@ -26,9 +26,9 @@ from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 
 from headlight.analyses.analysis import Result
+from headlight.analyses.analysis_registry import ANALYSES
 from headlight.analyses.differences import LogitDifferenceRequest, Patching
 from headlight.analyses.predictions import PredictionsRequest
-from headlight.analyses.registry import ANALYSES
 from headlight.client.decode import Trace, read_trace
 from headlight.distribution import __version__
 from headlight.joined_scripts import AWAITED, joined
@@ -42,7 +42,7 @@ from headlight.model.positions import (
 from headlight.model.sites import layer_of
 from headlight.model.trace import Token
 from headlight.models.cards import model_answer
-from headlight.models.registry import registry_of
+from headlight.models.model_registry import registry_of
 from headlight.schemas import SAFETENSORS
 from headlight.schemas.traces import TraceRequest
 from headlight.serialization.formats import ResponseFormat

@@ -41,7 +41,7 @@ from headlight.serving import logs
 from headlight.settings import ANY_ADDRESS, MAX_HEADER_BYTES, Settings, warnings_of
 
 if TYPE_CHECKING:
-    from headlight.models.registry import Registry
+    from headlight.models.model_registry import Registry
 
 logger = logging.getLogger(__name__)
 

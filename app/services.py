@@ -14,7 +14,7 @@ from headlight.chapters.library import Library
 from headlight.distribution import __version__
 from headlight.models.atlases import Atlases
 from headlight.models.loads import Loads
-from headlight.models.registry import registry_of
+from headlight.models.model_registry import registry_of
 from headlight.problems import Problem
 from headlight.schemas.edits import EditRequest
 from headlight.schemas.traces import TokenizeRequest, TraceRequest

@@ -18,7 +18,7 @@ from headlight.chapters.many import Many, Passes
 from headlight.chapters.outcomes import Ask, Opens, Outcome, address_parts
 from headlight.model.experiments.experiment import TooCostly, collect
 from headlight.model.served import Served
-from headlight.models.registry import registry_of
+from headlight.models.model_registry import registry_of
 from headlight.problems import Problem, validation_message
 from headlight.schemas import JSON
 from headlight.schemas.traces import TraceRequest
@@ -56,7 +56,7 @@ class Finding:
 @cache
 def views() -> frozenset[str]:
     """Return the ids of the page's views, from the list that the page itself has."""
-    script = (STATIC / "js" / "views" / "registry.js").read_text()
+    script = (STATIC / "js" / "views" / "view_registry.js").read_text()
     return frozenset(re.findall(r"^    id: '(\w+)'", script, re.MULTILINE))
 
 
@@ -64,7 +64,7 @@ def views() -> frozenset[str]:
 def _link_names() -> frozenset[str]:
     """Return the names that the scripts of a link's fields hold."""
     names = {*address_parts(), "chapter", "chapter_step"}
-    for path in ("views/registry.js", "state/attention_switches.js"):
+    for path in ("views/view_registry.js", "state/attention_switches.js"):
         names |= set(re.findall(r"\b(\w+):", (STATIC / "js" / path).read_text()))
     return frozenset(names)
 
@@ -263,7 +263,7 @@ def _faults_of_next(chapter: Chapter, others: list[Chapter]) -> Iterator[str]:
 
 
 def _experiments() -> Mapping[str, Any]:
-    from headlight.model.experiments.registry import EXPERIMENTS
+    from headlight.model.experiments.experiment_registry import EXPERIMENTS
 
     return EXPERIMENTS
 

@@ -46,7 +46,7 @@ from headlight.models.foreign import (
     write_description,
 )
 from headlight.models.memory import in_gb
-from headlight.models.registry import CHECKS, MODEL_NAME
+from headlight.models.model_registry import CHECKS, MODEL_NAME
 from headlight.schemas.traces import MAX_MODEL_ID_CHARACTERS
 from headlight.serving.profile_runs import MODULE
 from headlight.settings import Settings

@@ -37,7 +37,7 @@ from headlight.commands.parsing import (
     settings_with_models,
 )
 from headlight.models.cards import model_answer
-from headlight.models.registry import registry_of
+from headlight.models.model_registry import registry_of
 from headlight.problems import Problem
 from headlight.schemas.generation import GenerateRequest
 from headlight.schemas.traces import TraceRequest

@@ -61,7 +61,7 @@ def circuit(
 
     from headlight.circuits.files import FORMATS, written
     from headlight.circuits.find import compute
-    from headlight.models.registry import registry_of
+    from headlight.models.model_registry import registry_of
     from headlight.problems import Problem
     from headlight.schemas.circuits import CircuitRequest
 

@@ -24,7 +24,7 @@ app = Commands()
 def models(models_dir: ModelsDir = None) -> None:
     """List the available models."""
     from headlight.model.description import NO_LIMIT
-    from headlight.models.registry import Registry, registry_of
+    from headlight.models.model_registry import Registry, registry_of
 
     settings = settings_with_models(models_dir=models_dir)
     # The reasons come below the table; without a handler the log would print them as well.
@@ -58,7 +58,7 @@ def _in_millions(count: int) -> str:
 @app.command()
 def limits(models_dir: ModelsDir = None, as_json: AsJson = False) -> None:
     """List the limits of a server started here, with the reason and the variable of each."""
-    from headlight.models.registry import registry_of
+    from headlight.models.model_registry import registry_of
     from headlight.settings import limits_of
 
     settings = settings_with_models(models_dir=models_dir)

@@ -40,7 +40,7 @@ def profile(
     from headlight.model.device import choose_device
     from headlight.model.profiles.folder import measure_folder
     from headlight.models.foreign import load_folder
-    from headlight.models.registry import CHECKS
+    from headlight.models.model_registry import CHECKS
 
     settings = settings_with_models(device=device, models_dir=models_dir)
     folder = folder_of(model, settings)

@@ -65,7 +65,7 @@ def site(
 
 def _texts(path: Path, settings: Settings) -> list[Reading]:
     """Read texts: one on each line, behind a model and a tab if it is not for the default one."""
-    from headlight.models.registry import registry_of
+    from headlight.models.model_registry import registry_of
     from headlight.site.answers import Reading
 
     size = path.stat().st_size

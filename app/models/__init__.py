@@ -1,10 +1,10 @@
 """The models of a server.
 
-    registry  the allow-list of models, described without their weights, loaded when they are used
-    memory    the models in memory, within a budget
-    loads     models that are being loaded
-    foreign   descriptions and kept self-checks of other libraries' models
-    atlases   the atlas of each model
+    model_registry  the allow-list of models, described without weights, loaded when they are used
+    memory          the models in memory, within a budget
+    loads           models that are being loaded
+    foreign         descriptions and kept self-checks of other libraries' models
+    atlases         the atlas of each model
 
-Read `registry`.
+Read `model_registry`.
 """

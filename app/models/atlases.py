@@ -10,7 +10,7 @@ from cachetools import LRUCache
 from headlight.model.atlas import layout
 from headlight.model.atlas.layout import Atlas, AtlasError, read_atlas
 from headlight.model.checkpoint.files import read_file
-from headlight.models.registry import Registry
+from headlight.models.model_registry import Registry
 from headlight.problems import Problem
 
 N_KEPT = 16

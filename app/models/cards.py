@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from headlight.analyses.registry import available
+from headlight.analyses.analysis_registry import available
 from headlight.model.checkpoint.card import CLAIMS, ModelCard, aligner_of, measured_claim
 from headlight.model.checkpoint.profile import LEAST_SCORE, head_labels
 from headlight.model.checkpoint.steps import AT
 from headlight.model.description import Description
-from headlight.models.registry import ModelStatus
+from headlight.models.model_registry import ModelStatus
 from headlight.schemas.models import (
     AlignerAnswer,
     ClaimAnswer,

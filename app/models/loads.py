@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 
 from headlight.model.served import Served
-from headlight.models.registry import Registry
+from headlight.models.model_registry import Registry
 from headlight.problems import Problem, server_stopping
 from headlight.serving.concurrency import ClientLeft, in_daemon, settle, unless_client_leaves
 

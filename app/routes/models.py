@@ -16,7 +16,7 @@ from headlight.distribution import __version__
 from headlight.forms import MAX_GLOBS, Glob
 from headlight.model.served import Weight
 from headlight.models.cards import model_answer, model_summary
-from headlight.models.registry import Registry
+from headlight.models.model_registry import Registry
 from headlight.problems import Problem, described, echo, over_limit
 from headlight.schemas import SAFETENSORS
 from headlight.schemas.models import (

@@ -13,7 +13,7 @@ from headlight.model.positions import (
     sinusoidal_encoding,
 )
 from headlight.model.trace import NamedArray
-from headlight.models.registry import Registry
+from headlight.models.model_registry import Registry
 from headlight.problems import Problem, described, over_limit, too_many_elements
 from headlight.schemas.traces import PositionalAnswer, PositionalRequest
 from headlight.serialization.accept import negotiate_format

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from headlight.addresses import full_path
 from headlight.model.trace import Token
 from headlight.model.tracing import read_ids, require_known, typed_tokens
-from headlight.models.registry import Registry
+from headlight.models.model_registry import Registry
 from headlight.problems import Problem, described, server_stopping
 from headlight.routes.strict_json import JsonRoute
 from headlight.schemas import EVENT_STREAM

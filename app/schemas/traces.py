@@ -14,7 +14,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from headlight.analyses.analysis import AnalysisOptions
-from headlight.analyses.registry import (
+from headlight.analyses.analysis_registry import (
     ANALYSES,
     OPTIONS,
     AnalysesAnswer,

@@ -10,7 +10,7 @@ from headlight.schemas.experiments import ExperimentAnswer, QuantityAnswer, Sour
 
 def known_experiments() -> Mapping[str, Experiment]:
     """Return every experiment, imported on the first call: they import what trains models."""
-    from headlight.model.experiments.registry import EXPERIMENTS
+    from headlight.model.experiments.experiment_registry import EXPERIMENTS
 
     return EXPERIMENTS
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from headlight.model.device import choose_device
 from headlight.model.profiles.folder import measure_folder
 from headlight.models.foreign import load_folder
-from headlight.models.registry import CHECKS
+from headlight.models.model_registry import CHECKS
 
 NICE = 10
 """How much lower its priority is than that of the server, which answers readers meanwhile."""

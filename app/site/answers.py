@@ -22,9 +22,9 @@ from headlight.chapters.check import Checker
 from headlight.chapters.outcomes import Opens
 from headlight.client.decode import read_trace
 from headlight.model.experiments.experiment import Experiment, TooCostly
-from headlight.model.experiments.registry import EXPERIMENTS
+from headlight.model.experiments.experiment_registry import EXPERIMENTS
 from headlight.models.cards import model_answer
-from headlight.models.registry import registry_of
+from headlight.models.model_registry import registry_of
 from headlight.problems import Problem
 from headlight.schemas import SAFETENSORS
 from headlight.schemas.traces import TraceRequest

@@ -21,7 +21,7 @@ from headlight.model.served import Served
 from headlight.model.sites import layer_of, match_sites, require_heads, require_layers
 from headlight.model.trace import Token
 from headlight.model.tracing import ModelInput, PassSpec, count_elements, pass_spec, tokenize
-from headlight.models.registry import Registry
+from headlight.models.model_registry import Registry
 from headlight.problems import Problem, over_limit, too_many_elements
 from headlight.schemas.generation import GenerateRequest
 from headlight.serialization.sending import encode_event

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from headlight.analyses.registry import available
+from headlight.analyses.analysis_registry import available
 from headlight.forms import identity
 from headlight.model.circuits.graph import NoGraph, UnknownEdge
 from headlight.model.description import Description

@@ -8,8 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from headlight.analyses.analysis import Choices, Result
-from headlight.analyses.predictions import PredictionsRequest
-from headlight.analyses.registry import (
+from headlight.analyses.analysis_registry import (
     ANALYSES,
     available,
     in_words,
@@ -17,6 +16,7 @@ from headlight.analyses.registry import (
     matching,
     readers_of,
 )
+from headlight.analyses.predictions import PredictionsRequest
 from headlight.model.analysis.edited_passes import TooManyPasses
 from headlight.model.description import Description
 from headlight.model.interventions.intervention import Intervention

@@ -9,7 +9,7 @@ from typing import Any
 from anyio import CapacityLimiter
 from starlette.responses import Response
 
-from headlight.models.registry import Registry
+from headlight.models.model_registry import Registry
 from headlight.problems import Problem
 from headlight.schemas.traces import TraceRequest, TracesRequest
 from headlight.serialization.formats import ResponseFormat

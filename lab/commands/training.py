@@ -30,7 +30,7 @@ from headlight.commands.parsing import UsageError, usage_errors
 from headlight.lab.training import run
 from headlight.lab.training.config import merge
 from headlight.lab.training.loop import Loop, StepReport
-from headlight.lab.training.registry import RECIPES
+from headlight.lab.training.recipe_registry import RECIPES
 from headlight.model.checkpoint.card import ModelCard, parse_yaml, read_card
 from headlight.model.checkpoint.files import CARD, CheckpointError
 from headlight.model.checkpoint.loading import ZOO, find_model

@@ -30,7 +30,7 @@ from headlight.lab.evaluation.text import bits_per_byte
 from headlight.lab.evaluation.word_alignment import read_gold
 from headlight.lab.figures import Evidence, Figures
 from headlight.lab.training.preference import read_comparisons
-from headlight.lab.training.registry import RECIPES
+from headlight.lab.training.recipe_registry import RECIPES
 from headlight.model.checkpoint.card import rounded
 from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.corpus import CorpusError, SentencePair, read_documents, read_pairs

@@ -31,7 +31,7 @@ from headlight.lab.training.config import (
 )
 from headlight.lab.training.kept_steps import keep_step, kept_steps
 from headlight.lab.training.loop import METRICS, STATE, Loop
-from headlight.lab.training.registry import RECIPES
+from headlight.lab.training.recipe_registry import RECIPES
 from headlight.model.checkpoint.card import ModelCard
 from headlight.model.checkpoint.files import RUN, TOKENIZER, CheckpointError
 from headlight.model.checkpoint.loading import (

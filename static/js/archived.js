@@ -8,7 +8,7 @@ import { answerFrom, lackOf } from './api/answers.js';
 import { createCalls, openFolder, openText } from './api/archive.js';
 import { answerCallsBy, problemOf } from './api/calls.js';
 import { openingIn, tileIn } from './rules/presentation.js';
-import { VIEWS } from './views/registry.js';
+import { VIEWS } from './views/view_registry.js';
 
 /**
  * @import { Archive, Index, Load } from './api/archive.js'

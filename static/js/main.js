@@ -28,7 +28,7 @@ import {
 import { createRoving } from './ui/roving.js';
 import { Stage } from './ui/stage.js';
 import { lackOf, LONG, overviewAsk, request } from './api/answers.js';
-import { loadView, VIEWS, viewsFor } from './views/registry.js';
+import { loadView, VIEWS, viewsFor } from './views/view_registry.js';
 
 /**
  * @import { Change } from './state/store.js'

@@ -10,7 +10,7 @@ import { resultOf } from './rules/experiment_run.js';
 import { fieldsOf, normalized, readFragment, standardsOf, viewState } from './state/state.js';
 import { element, palette } from './ui/dom.js';
 import { lookAt } from './ui/looking.js';
-import { loadView, VIEWS } from './views/registry.js';
+import { loadView, VIEWS } from './views/view_registry.js';
 
 /**
  * @import { Step } from './api/schemas'

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from headlight.analyses import differences
-from headlight.models import registry
+from headlight.models import model_registry
 from headlight.problems import Problem
 from headlight.settings import Settings, limits_of
 from tests.app.connections import wait_for
@@ -115,7 +115,7 @@ def work_seconds(servers):
 def load_seconds(servers):
     client, is_done = servers.client_with(load_seconds=0.2), threading.Event()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(registry, "load", lambda *_, **__: is_done.wait())
+        patch.setattr(model_registry, "load", lambda *_, **__: is_done.wait())
         answer = client.post("/api/v1/trace", json={"text": "the cat", "model": "dense"})
     is_done.set()
     return answer

@@ -183,7 +183,7 @@ def serve(model_type, task):
 
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    from headlight.analyses.registry import ANALYSES, available
+    from headlight.analyses.analysis_registry import ANALYSES, available
     from headlight.model.checkpoint.files import CheckpointError
     from headlight.model.foreign.loading import quiet
     from headlight.model.foreign.model import load_foreign

@@ -4,7 +4,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 from playwright.sync_api import expect
 
-from headlight.model.experiments.registry import EXPERIMENTS as REGISTERED
+from headlight.model.experiments.experiment_registry import EXPERIMENTS as REGISTERED
 
 EXPERIMENTS = tuple(REGISTERED)
 SHORT = {

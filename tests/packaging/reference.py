@@ -9,11 +9,11 @@ from typing import Any
 from pydantic import BaseModel
 
 from headlight import Client
-from headlight.analyses.registry import ANALYSES
+from headlight.analyses.analysis_registry import ANALYSES
 from headlight.commands.requests import members_of
 from headlight.forms import said_of
 from headlight.main import create_app
-from headlight.models.registry import registry_of
+from headlight.models.model_registry import registry_of
 from headlight.schemas.circuits import CircuitRequest
 from headlight.schemas.edits import KINDS
 from headlight.schemas.generation import GenerateRequest

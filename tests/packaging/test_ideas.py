@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from headlight.chapters.outcomes import address_parts
 from headlight.cli import app
 from headlight.model.checkpoint.loading import ZOO, load
-from headlight.model.experiments.registry import EXPERIMENTS
+from headlight.model.experiments.experiment_registry import EXPERIMENTS
 from headlight.model.tracing import trace
 
 ROOT = Path(__file__).parents[2]
@@ -23,7 +23,7 @@ ROWS = [(idea, link, command) for _, idea, link, command in ROW.findall(DOCUMENT
 EXPERIMENT_LINKS = [link for _, link, _ in ROWS if link.startswith("/experiments")]
 PAGE_LINKS = [link for _, link, _ in ROWS if link.startswith("/#")]
 COMMANDS = [command for _, _, command in ROWS if command]
-REGISTRY = (ROOT / "static/js/views/registry.js").read_text()
+REGISTRY = (ROOT / "static/js/views/view_registry.js").read_text()
 VIEWS = {
     entry.split("'")[0]: entry
     for entry in REGISTRY.split("const ENTRIES")[1].split("\n    id: '")[1:]

@@ -24,7 +24,7 @@ import { sceneOf } from '../../static/js/rules/scene.js';
 import { lookAt, pageAsks } from '../../static/js/ui/looking.js';
 import { MAP, readParts } from '../../static/js/ui/model_map/parts.js';
 import { ofEveryView } from './say_views.js';
-import { VIEWS } from '../../static/js/views/registry.js';
+import { VIEWS } from '../../static/js/views/view_registry.js';
 
 const { signal } = new AbortController();
 const [, , url] = process.argv;

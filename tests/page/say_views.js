@@ -7,7 +7,7 @@ import { rowShown } from '../../static/js/state/written_rows.js';
 import { headToOpen } from '../../static/js/rules/head_insight.js';
 import { lookAt } from '../../static/js/ui/looking.js';
 import { buildAnatomy, readParts } from '../../static/js/ui/model_map/parts.js';
-import { VIEWS, viewsFor } from '../../static/js/views/registry.js';
+import { VIEWS, viewsFor } from '../../static/js/views/view_registry.js';
 import { PALETTE } from '../js/sample.js';
 
 const STANDARD = standardsOf(fieldsOf(VIEWS));

@@ -21,7 +21,7 @@ from headlight.model.checkpoint.loading import ZOO
 from headlight.model.checkpoint.profile import is_whole
 from headlight.model.foreign.checks import EAGER
 from headlight.models.foreign import STORED, load_checked, read_description
-from headlight.models.registry import CHECKS
+from headlight.models.model_registry import CHECKS
 from headlight.serving import profile_process
 from tests.tiny_checkpoints import save_checkpoint
 

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from headlight.main import EXAMPLES
-from headlight.model.experiments.registry import EXPERIMENTS
+from headlight.model.experiments.experiment_registry import EXPERIMENTS
 
 DEEP = 60_000
 """Brackets on either side that fit into the largest body."""

@@ -17,7 +17,7 @@ import pytest
 import torch
 from safetensors.numpy import load_file, save_file
 
-from headlight.models.registry import MAX_REASON_CHARACTERS, Registry
+from headlight.models.model_registry import MAX_REASON_CHARACTERS, Registry
 from headlight.problems import Problem
 
 CPU = torch.device("cpu")

@@ -26,7 +26,7 @@ from tests.tiny_checkpoints import ARCHITECTURES, make_model, make_tokenizer, sa
 LIST = """
 import json, sys, time
 from pathlib import Path
-from headlight.models.registry import registry_of
+from headlight.models.model_registry import registry_of
 from headlight.settings import Settings
 registry = registry_of(Settings(zoo_dir=sys.argv[1], models_dir=Path(sys.argv[2]), device="cpu"))
 print(json.dumps([sorted(registry.descriptions), "transformers" in sys.modules]))

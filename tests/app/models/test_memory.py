@@ -5,9 +5,9 @@ import threading
 import pytest
 import torch
 
-from headlight.models import registry as registry_module
+from headlight.models import model_registry as registry_module
 from headlight.models.memory import ModelMemory, NoRoom, budget_of, pass_bytes_of
-from headlight.models.registry import Registry
+from headlight.models.model_registry import Registry
 from headlight.problems import Problem
 
 CPU = torch.device("cpu")

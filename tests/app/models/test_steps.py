@@ -105,7 +105,7 @@ def test_damaged_scores_are_a_damaged_model(models, zoo):
     before = path.read_text()
     path.write_text(before.replace('"rows": 64', '"rows": "64"'))
     try:
-        from headlight.models.registry import registry_of
+        from headlight.models.model_registry import registry_of
 
         with pytest.raises(Problem, match=r"steps\.json is malformed"):
             registry_of(Settings(zoo_dir=zoo, models_dir=models)).describe("grown")

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from headlight.model.cancellation import check
 from headlight.model.experiments.experiment import Cost, Experiment, Parameters, Quantity
-from headlight.model.experiments.registry import EXPERIMENTS
+from headlight.model.experiments.experiment_registry import EXPERIMENTS
 from headlight.routes import experiments as routes
 from headlight.schemas.experiments import ExperimentEvent, ExperimentResult
 from headlight.serving.experiment_runs import MAX_QUEUED, Experiments

@@ -6,7 +6,7 @@ from urllib.parse import urljoin
 import pytest
 
 from headlight.joined_scripts import AWAITED, DYNAMIC, SCRIPTS, joined
-from headlight.model.experiments.registry import EXPERIMENTS
+from headlight.model.experiments.experiment_registry import EXPERIMENTS
 from headlight.static_files import PLOTLY_URL, STATIC_URL, THEME_SCRIPT
 
 

@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from headlight.models.registry import registry_of
+from headlight.models.model_registry import registry_of
 from headlight.server import greet, is_loopback
 
 SECRET = "0123456789abcdefSECRET"

@@ -10,7 +10,7 @@ import pytest
 
 from headlight.chapters.chapter import read_chapter
 from headlight.client.decode import read_trace
-from headlight.model.experiments.registry import EXPERIMENTS
+from headlight.model.experiments.experiment_registry import EXPERIMENTS
 from headlight.site import folder
 from headlight.site.answers import Answers, Reading
 from headlight.site.folder import MARK, Plan, SiteError, write_site

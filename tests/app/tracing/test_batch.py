@@ -8,7 +8,7 @@ import pytest
 
 from headlight.model import tracing
 from headlight.model.cancellation import Cancelled, cancellable
-from headlight.models.registry import registry_of
+from headlight.models.model_registry import registry_of
 from headlight.problems import Problem
 from headlight.schemas.traces import TraceRequest
 from headlight.tracing import batch as module

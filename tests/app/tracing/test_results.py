@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from headlight.analyses.analysis import Choices
+from headlight.analyses.analysis_registry import ANALYSES, available
 from headlight.analyses.predictions import PredictionsRequest
-from headlight.analyses.registry import ANALYSES, available
 from headlight.model import tracing
 from headlight.model.analysis import alignment, rollout
 from headlight.model.analysis.head_outputs import output_weights

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from headlight.models.registry import registry_of
+from headlight.models.model_registry import registry_of
 from headlight.problems import Problem
 from headlight.schemas.traces import TraceRequest
 from headlight.serialization.formats import ResponseFormat

@@ -26,7 +26,7 @@ import { Writer, streamGeneration } from '../../../static/js/api/generation.js';
 import { viewState, fieldsOf, normalized, standardsOf } from '../../../static/js/state/state.js';
 import { walk } from '../../../static/js/ui/plot.js';
 import { MAP } from '../../../static/js/ui/model_map/parts.js';
-import { VIEWS } from '../../../static/js/views/registry.js';
+import { VIEWS } from '../../../static/js/views/view_registry.js';
 import { answerFromRecord, keepRecord } from '../recorded.js';
 import { PALETTE } from '../sample.js';
 import { assertContract, assertFits, WIDTHS } from '../views/view_contract.js';

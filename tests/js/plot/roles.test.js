@@ -8,7 +8,7 @@ import { readRoleShares, roleBands, rolesIn } from '../../../static/js/plot/role
 import { pageAsks } from '../../../static/js/ui/looking.js';
 import { compare } from '../../../static/js/views/compare/compare.js';
 import { standardsOf } from '../../../static/js/state/state.js';
-import { VIEWS } from '../../../static/js/views/registry.js';
+import { VIEWS } from '../../../static/js/views/view_registry.js';
 import { array, FRAME, near, sampleTrace, tensor } from '../sample.js';
 
 const ROLES = ['template', 'system', 'user', 'user', 'template'];

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from headlight.lab.training import recipes
-from headlight.lab.training.registry import RECIPES
+from headlight.lab.training.recipe_registry import RECIPES
 from headlight.model.discovery import summary
 
 RECIPE = '''

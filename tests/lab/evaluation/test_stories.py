@@ -60,7 +60,7 @@ def test_the_window_slides_by_half_a_context(checkpoint, batch_rows):
 
 def test_continuations_begin_with_the_settings_of_the_page(make_checkpoint, monkeypatch):
     monkeypatch.setattr(stories, "N_CONTINUED", 8)
-    entries = (STATIC / "js/views/registry.js").read_text()
+    entries = (STATIC / "js/views/view_registry.js").read_text()
     standard = {
         name: float(value)
         for name, value in re.findall(r"generate_(\w+): number\({.*?standard: ([\d.]+)", entries)

@@ -7,8 +7,8 @@ import pytest
 import transformers
 
 from headlight.analyses.analysis import Choices
+from headlight.analyses.analysis_registry import ANALYSES, available
 from headlight.analyses.differences import Patching
-from headlight.analyses.registry import ANALYSES, available
 from headlight.model.foreign.loading import quiet
 from headlight.model.tracing import tokenize, trace
 from headlight.problems import Problem

@@ -10,7 +10,7 @@ import torch
 import transformers
 
 from headlight.analyses.analysis import Choices
-from headlight.analyses.registry import ANALYSES, available
+from headlight.analyses.analysis_registry import ANALYSES, available
 from headlight.model.checkpoint.files import CheckpointError
 from headlight.model.foreign.live import load_live
 from headlight.model.foreign.loading import quiet

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from headlight.analyses.registry import available
+from headlight.analyses.analysis_registry import available
 from headlight.model.foreign.installing import _Passage
 from headlight.model.foreign.loading import quiet
 from headlight.model.foreign.passes import Points

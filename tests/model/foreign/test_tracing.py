@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from headlight.analyses.registry import available
+from headlight.analyses.analysis_registry import available
 from headlight.model.analysis import (
     attention_by_distance,
     head_labels,

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from headlight.analyses.registry import available
+from headlight.analyses.analysis_registry import available
 from headlight.model.checkpoint.files import CheckpointError
 from headlight.model.foreign.model import load_foreign, serve_module
 from headlight.model.interventions.head_ablation import HeadAblation

@@ -1,7 +1,7 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { standardsOf } from '../../../../static/js/state/state.js';
-import { VIEWS } from '../../../../static/js/views/registry.js';
+import { VIEWS } from '../../../../static/js/views/view_registry.js';
 import { compare } from '../../../../static/js/views/compare/compare.js';
 import { nameOfB } from '../../../../static/js/views/compare/sides.js';
 import { array, fillTrace, FRAME, plain, sampleTrace, tensor, TOKENS } from '../../sample.js';

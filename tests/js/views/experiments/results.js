@@ -1,6 +1,6 @@
 /**
  * A small result of every experiment, in the shapes that the API has: written here, or in results/ by
- * tests/model/experiments/test_registry.py.
+ * tests/model/experiments/test_experiment_registry.py.
  */
 
 import { readdirSync, readFileSync } from 'node:fs';

@@ -2,7 +2,7 @@ import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { curlOf, callOf } from '../../../../static/js/api/request_code.js';
 import { standardsOf } from '../../../../static/js/state/state.js';
-import { VIEWS } from '../../../../static/js/views/registry.js';
+import { VIEWS } from '../../../../static/js/views/view_registry.js';
 import { followedSteps, whyOver } from '../../../../static/js/ui/generation.js';
 import { numbersOf } from '../../../../static/js/ui/exports.js';
 import { generate } from '../../../../static/js/views/generate/generate.js';

@@ -19,7 +19,7 @@ STOP_SECONDS = 5
 # library's code that can only be ended with the process.
 HANGING = """
 import time
-from headlight.models import foreign as foreign_models, registry
+from headlight.models import foreign as foreign_models, model_registry as registry
 from headlight.model.foreign import loading, model
 load_checked, build, describe = foreign_models.load_checked, model.build, registry.describe
 def hang(folder, *_, **__):

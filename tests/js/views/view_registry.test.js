@@ -10,7 +10,7 @@ import {
 } from '../../../static/js/state/state.js';
 import { csvOf } from '../../../static/js/ui/exports.js';
 import { lackOf, request } from '../../../static/js/api/answers.js';
-import { loadView, VIEWS } from '../../../static/js/views/registry.js';
+import { loadView, VIEWS } from '../../../static/js/views/view_registry.js';
 import { figuresOf, FRAME, longTrace, sampleTrace } from '../sample.js';
 import { assertContract, assertFits, WIDTHS } from './view_contract.js';
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from headlight.model.cancellation import Cancelled
-from headlight.models import registry as registry_module
-from headlight.models.registry import Registry, registry_of
+from headlight.models import model_registry as registry_module
+from headlight.models.model_registry import Registry, registry_of
 from headlight.problems import Problem
 from headlight.settings import Settings
 from tests.app.connections import wait_for

@@ -1,7 +1,7 @@
 """Every experiment is declared, described, seeded, finite, and within its estimate.
 
 The tests of the page draw the results of these small runs, in tests/js/views/experiments/results/;
-`HEADLIGHT_RENEW_RESULTS=1 pytest tests/model/experiments/test_registry.py` writes them.
+`HEADLIGHT_RENEW_RESULTS=1 pytest tests/model/experiments/test_experiment_registry.py` writes them.
 """
 
 import json
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from headlight.model.experiments.experiment import MAX_MEGABYTES, MAX_SECONDS, collect
-from headlight.model.experiments.registry import EXPERIMENTS
+from headlight.model.experiments.experiment_registry import EXPERIMENTS
 from headlight.serving.experiment_runs import encoded_result
 
 # Small enough for seconds in all.
