@@ -5,7 +5,9 @@
 - Sinks: the even heads rest on such a token, as trained ones do on the first (Xiao et al. 2023,
   https://arxiv.org/abs/2309.17453).
 - Heads that copy: head 1 of each layer attends to tokens like its own, and writes what it reads.
-- Norms whose scales differ from feature to feature by more than a factor of ten.
+- Norms whose scales differ from feature to feature by more than a factor of ten. Those of a
+  post-norm stream make the massive activation themselves (Kovaleva et al. 2021,
+  https://arxiv.org/abs/2105.06990).
 """
 
 import copy
@@ -19,13 +21,15 @@ from tests.tiny_checkpoints import make_model
 
 MASSIVE, CONSTANT, SIZE = 3, 4, 2.5e4
 """The feature of massive activations, the one that all other tokens share, and how large."""
+OUTLIER = 30.0
+"""The scale of that feature in the norms of a post-norm stream."""
 EVERY = 5
 """A massive activation is that of each fifth token of the vocabulary."""
 
 
-def trained_like(name, task="causal", **changes):
-    """Return a random model of an architecture with the traits of trained ones."""
-    model = make_model(name, **changes)
+def trained_like(name, task="causal", model=None, **changes):
+    """Return a random model, or a given one, with the traits of trained ones."""
+    model = model or make_model(name, **changes)
     seen = serve_module(copy.deepcopy(model), task, name)
     names = {id(module): path for path, module in seen.module.named_modules()}
     modules = dict(model.named_modules())
@@ -33,7 +37,7 @@ def trained_like(name, task="causal", **changes):
     with torch.no_grad():
         for module in modules.values():
             if "norm" in type(module).__name__.lower() and hasattr(module, "weight"):
-                _scale(module)
+                _scale(module, OUTLIER if seen.config.norm_place == "post" else 0.01)
         for path, matrix in seen.named.matrices.items():
             _attend(_matrix_of(modules[names[id(matrix.module)]]), path, matrix.columns)
         for module in seen.named.projections.values():
@@ -45,13 +49,15 @@ def trained_like(name, task="causal", **changes):
     return model
 
 
-def _scale(norm):
+def _scale(norm, massive):
     weight = norm.weight
     formula = norm_parts(norm, len(weight))
     start = 0 if formula is None else weight - formula.scale  # 1 less, in the files of Gemma
     weight.copy_(torch.randn_like(weight).exp() + start)
     if len(weight) == 32:
-        weight[MASSIVE] = (0.01 + start)[MASSIVE] if torch.is_tensor(start) else 0.01
+        weight[MASSIVE] = (massive + start)[MASSIVE] if torch.is_tensor(start) else massive
+    if massive == OUTLIER and getattr(norm, "bias", None) is not None:
+        torch.nn.init.normal_(norm.bias, std=0.5)
 
 
 def _attend(weight, path, columns):

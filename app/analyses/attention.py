@@ -189,6 +189,8 @@ class HeadCircuits(Analysis):
             return reason
         if getattr(description.config, "has_embedding_norm", False):
             return "its embedding and the position are normalised together, so neither can be read"
+        if description.config.norm_place == "post":
+            return "the model normalises what its parts write, so no head writes to the logits"
         return normalised_stream(description)
 
     def compute(self, trace: Trace, model: Served, ask: Choices) -> Result:

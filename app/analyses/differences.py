@@ -79,7 +79,7 @@ class SaliencyAnswer(DifferenceAnswer):
 
 
 class LogitAttributionAnswer(DifferenceAnswer):
-    """The parts of a logit difference, in logits; the scale of the final norm is frozen.
+    """The parts of a logit difference, in logits; the scales of norms are frozen.
 
     Beside `logits` and `parts` there are, for each attention of the stack that predicts,
     `self_attention.heads` (layer, head), `.keys` (layer, head, key) by source token, and `.rest`
@@ -107,7 +107,19 @@ ATTRIBUTION_NEEDS = (
 )
 
 
-class LogitAttribution(Analysis):
+class OfParts(Analysis):
+    """An analysis that splits a logit difference; of a post-norm model it reads every stream."""
+
+    is_of_prediction = True
+
+    def globs(self, description: Description, *, is_long: bool) -> tuple[str, ...]:
+        """Return the streams between the norms too, where they follow what is written."""
+        globs = super().globs(description, is_long=is_long)
+        is_post = description.config.norm_place == "post"
+        return (*globs, "*.residual.*") if is_post else globs
+
+
+class LogitAttribution(OfParts):
     """The share of each layer, head, expert and source token in a logit difference."""
 
     id = "logit_attribution"
@@ -125,7 +137,6 @@ class LogitAttribution(Analysis):
     )
     answer = LogitAttributionAnswer
     reads = (LogitDifferenceRequest,)
-    is_of_prediction = True
 
     def reason_against(self, description: Description) -> str | None:
         return unknown_split(description)
@@ -251,7 +262,7 @@ def attribute(
         output_weights(trace, model),
         difference,
         n_experts=config.moe.n_experts if config.moe else 0,
-        norm_place=config.norm_place,
+        post=(model.graph_weights(), config) if config.norm_place == "post" else None,
     )
 
 

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from headlight.analyses.analysis import Analysis, Choices, Result, name_of
+from headlight.analyses.analysis import Choices, Result, name_of
 from headlight.analyses.differences import (
     ATTRIBUTION_NEEDS,
     ChosenToken,
     DifferenceAnswer,
     LogitAttribution,
     LogitDifferenceRequest,
+    OfParts,
     attribute,
     choose,
     edited_passes,
@@ -76,7 +77,7 @@ class ReasonsAnswer(DifferenceAnswer):
     logits: TensorAnswer | None = None
 
 
-class Reasons(Analysis):
+class Reasons(OfParts):
     """The parts that decide a prediction, each taken away in a pass."""
 
     id = "reasons"
@@ -84,7 +85,6 @@ class Reasons(Analysis):
     also = (*ATTRIBUTION_NEEDS, *LogitAttribution.also)
     answer = ReasonsAnswer
     reads = (LogitDifferenceRequest,)
-    is_of_prediction = True
     has_passes = True
 
     def compute(self, trace: Trace, model: Served, ask: Choices) -> Result:

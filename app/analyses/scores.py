@@ -12,6 +12,7 @@ from headlight.analyses.analysis import Analysis, AnalysisOptions, Choices, Resu
 from headlight.analyses.differences import (
     DifferenceAnswer,
     LogitAttribution,
+    OfParts,
     attribute,
     choose,
     spelled,
@@ -73,14 +74,13 @@ class ThreadAnswer(DifferenceAnswer):
     logits: TensorAnswer = Field(description="Of the token, and of the one it is compared with.")
 
 
-class AttentionThread(Analysis):
+class AttentionThread(OfParts):
     """The strongest head of a prediction, why it looked where it did, and so on to a token."""
 
     id = "attention_thread"
     needs, also = LogitAttribution.needs, LogitAttribution.also
     answer = ThreadAnswer
     reads = LogitAttribution.reads
-    is_of_prediction = True
     has_passes = True
 
     def reason_against(self, description: Description) -> str | None:

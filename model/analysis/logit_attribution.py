@@ -2,7 +2,8 @@
 
 The last layer's residual stream is the sum of the embedding and of all that heads, experts and
 feed-forward networks wrote to it. Norms of outputs, their scale held too, and the factors of later
-layers apply to what was written. Each logit is a linear function of the stream once the scale of
+layers apply to what was written; so do the norms of the stream that follow a write in a post-norm
+model, as BERT. Each logit is a linear function of the stream once the scale of
 the final norm is held at its value in this pass. So the difference of two logits is a sum over the
 parts. Elhage et al. 2021,
 https://transformer-circuits.pub/2021/framework/index.html; with the frozen scale Wang et al. 2022,
@@ -17,13 +18,17 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
+import torch
 from jaxtyping import Float
 
 from headlight.model.analysis.head_outputs import gain_of, projection_of
 from headlight.model.analysis.layers import ATTENTIONS, layers_of
+from headlight.model.analysis.stream_parts import StreamReader
+from headlight.model.config import Architecture
 from headlight.model.description import Description
 from headlight.model.served import LinearExit
 from headlight.model.trace import NamedArray, Trace
+from headlight.model.weights import Weights
 
 FEED_FORWARDS = ("feed_forward", "experts")
 LARGE_REMAINDER = 0.01
@@ -119,7 +124,7 @@ def logit_attribution(
     difference: LogitDifference,
     *,
     n_experts: int = 0,
-    norm_place: str = "pre",
+    post: tuple[Weights, Architecture] | None = None,
 ) -> Attribution:
     """Split the difference of two logits into the direct contributions of the model's parts.
 
@@ -131,12 +136,13 @@ def logit_attribution(
         parameters: ``{attention}.output_projection.weight`` (head, d_head, d_model), all heads.
         difference: the two tokens and the position of the prediction.
         n_experts: of each layer that has experts; 0: there are none.
-        norm_place: with ``post`` the last stream is not the sum of what the parts wrote.
+        post: of a model that normalises the sum of the stream and of what was written; the trace
+            then has the stream before and in the middle of every layer, too.
 
     Returns:
         Logits, float32. ``logits`` (token): of the token and of the one it is compared with.
-        ``parts`` (part): the embedding, each attention and feed-forward network, ``bias`` (of the
-        final norm and the unembedding) and ``remainder``, which sum to the difference; experts are
+        ``parts`` (part): the embedding, each attention and feed-forward network, ``bias`` (of norms
+        and the unembedding) and ``remainder``, which sum to the difference; experts are
         listed as feed_forward. Then each part by itself:
 
         - ``self_attention.heads`` (layer, head): of each captured head, through W_O.
@@ -148,16 +154,12 @@ def logit_attribution(
 
     Raises:
         KeyError: the trace lacks a site, or a projection is missing.
-        ValueError: the model's norms are elsewhere, or its logits are not a linear function of
-            its last stream.
+        ValueError: a norm is not known, or the logits are not a linear function of the last stream.
     """
-    if norm_place == "post":
-        raise ValueError(
-            "this model normalises the sum of the stream and of what its parts write, so its last "
-            "stream is not the sum of their outputs"
-        )
     *_, stack = layers_of(trace, "residual.after")
     attributor = _Attributor(trace, exit_of, parameters, difference, stack)
+    if post is not None:
+        attributor.hold_norms(*post)
     return attributor.attribute(n_experts)
 
 
@@ -186,6 +188,16 @@ class _Attributor:
         self.bias = float(linear_exit.offsets[0] - linear_exit.offsets[1])
         self.logits = trace["logits"][self.query, tokens].astype(np.float64)
         self.omitted: dict[str, str] = {}
+        self.behind_norms: dict[str, Vector] = {}
+
+    def hold_norms(self, weights: Weights, config: Architecture) -> None:
+        """Read each part through the norms of the stream that follow it, their scales held."""
+        last = f"{self.stack}.layers.{self.n_layers - 1}.residual.after"
+        at = torch.tensor([self.query])
+        reader = StreamReader(self.trace, weights, config, last, at)
+        directions, shifts = reader.behind_norms(torch.from_numpy(self.direction))
+        self.behind_norms = {path: row.numpy() for path, row in directions.items()}
+        self.bias += shifts
 
     def attribute(self, n_experts: int) -> Attribution:
         parts = self._embedding()
@@ -231,7 +243,8 @@ class _Attributor:
 
     def _direction_at(self, path: str) -> Vector:
         """Return the direction along which the logits read what a part at a path wrote."""
-        return self.direction * self.reach[path] if path in self.reach else self.direction
+        direction = self.behind_norms.get(path, self.direction)
+        return direction * self.reach[path] if path in self.reach else direction
 
     def _embedding(self) -> dict[str, float]:
         entering = self.trace[f"{self.stack}.layers.0.residual.before"][self.query]
@@ -327,7 +340,6 @@ def _axes(name: str) -> tuple[str, ...]:
 
 def normalised_stream(description: Description) -> str | None:
     """Return the reason why no logit is a sum over a model's parts; None if it is one."""
-    if description.config.norm_place == "post":
-        return "the model normalises what its parts write, so no logit is the sum of their outputs"
-    reasons = (description.omitted.get(name) for name in ("sum", "logit_lens", "linear_exit"))
+    names = ("sum", "norms", "logit_lens", "linear_exit")
+    reasons = (description.omitted.get(name) for name in names)
     return next(filter(None, reasons), None)

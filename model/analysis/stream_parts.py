@@ -157,6 +157,31 @@ class StreamReader:
                 matrix = carry[:, None] * matrix
         yield from self._embedding(matrix, factor, constant)
 
+    def behind_norms(
+        self, direction: Float[Tensor, " d_model"]
+    ) -> tuple[dict[str, Float[Tensor, " d_model"]], float]:
+        """Return the direction before every norm of a post-norm stream, at the one position.
+
+        Args:
+            direction: that reads the stream at the site.
+
+        Returns:
+            By the path of a part, and of the embedding by ``{stack}.embedding``, what reads its
+            write; and the sum of what is read of the shifts of the norms.
+
+        Raises:
+            ValueError: a norm of the stream is not known.
+        """
+        matrix, factor, shifts = direction[:, None], torch.ones(1, dtype=torch.float64), 0.0
+        found: dict[str, Tensor] = {}
+        for step in reversed(steps_to(list(self.trace), self.site)):
+            _, (matrix, factor), shift = self._through_norm(step, matrix, factor)
+            shifts += float(shift)
+            paths = [*step.attentions, *([step.network] if step.network else ())]
+            found |= dict.fromkeys(paths, matrix[:, 0] * factor)
+        found[f"{self.stack}.embedding"] = matrix[:, 0] * factor
+        return found, shifts
+
     def _carry_of(self, step: _Step) -> Float[Tensor, " d_model"] | None:
         """Return the factors by which a step multiplies the stream; None: 1."""
         carry = self.weights.carries.get(step.network or step.attentions[0])

@@ -39,7 +39,7 @@ from headlight.model.foreign.sites import NamedLayer
 from headlight.model.foreign.writes import parts_of
 from headlight.model.served import RowCapture
 from headlight.model.trace import Rotation
-from headlight.model.weights import distance_of_sum
+from headlight.model.weights import Weights, distance_of_sum
 
 EAGER, FORMULA, LENS, FUSED, CACHED, PADDED = 1e-5, 1e-6, 1e-5, 1e-5, 5e-6, 1e-5
 SUM = 1e-5
@@ -528,8 +528,7 @@ class _Checks:
             )
         else:
             self.features.add("logit_lens")
-            if self.model.named.norm_place != "post":
-                self._check_linear_exit(stack, stream, expected)
+            self._check_linear_exit(stack, stream, expected)
 
     def _check_linear_exit(
         self, stack: str, stream: Float[np.ndarray, "query d_model"], logits: Tensor
@@ -547,7 +546,8 @@ class _Checks:
         """Check that embeddings enter the stream times a factor, and that norms are one vector."""
         named, weights = self.model.named, graph_weights(self.model)
         if named.norm_place == "post":
-            return  # no head writes to the logits, which the description says
+            self._check_norms(weights)
+            return
         for stack in dict.fromkeys(layer.stack for layer in named.layers):
             tokens = captured.get(f"{stack}.embedding.tokens")
             output = captured.get(f"{stack}.embedding.output")
@@ -580,6 +580,13 @@ class _Checks:
                         f"{facts.path} normalises queries or keys of all heads at once"
                     )
                     return
+
+    def _check_norms(self, weights: Weights) -> None:
+        """Check that the norms of a stream that is normalised after every write are formulas."""
+        for layer in self.model.named.layers:
+            for site in map(_norm_of, parts_of(self.model.named, layer)):
+                if weights.norm(site) is None:
+                    self.omitted["norms"] = f"{site} is not known as a formula"
 
     def _check_cache(self, whole: dict[str, Tensor]) -> None:
         """Check that a row computed with the cache is the row of the whole text."""

@@ -24,10 +24,7 @@ WITHOUT = {
     "turning": {"routing", "reward", "alignment"},
     "slanted": {"routing", "reward", "alignment"},
     "translator": {"reward"},
-    "filler": {
-        *("routing", "reward", "alignment"),
-        *("head_circuits", "logit_attribution", "attention_thread"),
-    },
+    "filler": {"routing", "reward", "alignment", "head_circuits"},
 }
 TEXT, TARGET = "the cat sat on the cat", "a small light reads"
 NEEDS_OPTIONS = {"patching", "score_attribution"}
@@ -301,9 +298,12 @@ def test_an_option_that_no_analysis_reads_is_a_problem(client, option):
     assert response.json()["detail"].startswith(f"{option} is read by no analysis")
 
 
-def test_a_model_that_normalises_its_writes_is_told_so(client):
-    details = explained(client, "filler", 422)
-    assert details["type"].endswith("no-such-analysis")
+def test_a_model_that_normalises_its_stream_is_a_sum_behind_its_norms(client):
+    answer = explained(client, "filler")
+    logits, parts = (array(answer[name]) for name in ("logits", "parts"))
+    assert parts.sum() == pytest.approx(logits[0] - logits[1], abs=1e-5)
+    assert abs(parts[-1]) < 1e-5
+    details = post(client, "filler", analyses=["head_circuits"]).json()
     assert "normalises what its parts write" in details["detail"]
 
 

@@ -18,6 +18,7 @@ VARIANTS = [{"kind": kind} for kind in KINDS] + [
     {"positional": "alibi", "n_kv_heads": 2, "attention_bias": True},
     {"positional": "learned", "has_embedding_norm": True},
 ]
+POST = [{"norm_place": "post", "kind": kind} for kind in KINDS]
 
 
 @pytest.fixture
@@ -28,15 +29,15 @@ def attribute(make_model, read, parameters_of, checkpoint_of):
         model = make_model(**changes)
         inputs = [TARGET] if model.config.kind == "encoder-decoder" else []
         trace = read(model, IDS, *inputs, heads=heads)
-        exit_of = checkpoint_of(model).linear_exit
-        moe = model.config.moe
+        checkpoint, moe = checkpoint_of(model), model.config.moe
+        is_post = model.config.norm_place == "post"
         arrays = logit_attribution(
             trace,
-            exit_of,
+            checkpoint.linear_exit,
             parameters_of(model),
             at,
             n_experts=moe.n_experts if moe else 0,
-            norm_place=model.config.norm_place,
+            post=(checkpoint.graph_weights(), checkpoint.config) if is_post else None,
         )
         return model, trace, arrays
 
@@ -55,7 +56,7 @@ def frozen(model, trace, stream):
     return x @ (model.vectors[AT.token] - model.vectors[AT.against]).double()
 
 
-@pytest.mark.parametrize("changes", VARIANTS, ids=str)
+@pytest.mark.parametrize("changes", [*VARIANTS, *POST], ids=str)
 def test_the_parts_sum_to_the_difference_without_a_remainder(attribute, changes):
     _, trace, arrays = attribute(**changes)
     logits = trace["logits"][AT.position]
@@ -132,11 +133,6 @@ def test_what_the_model_does_not_offer_is_told_and_stays_in_the_remainder(
     assert abs(attribution.arrays["parts"].data[-1]) > 1e-3
     difference = trace["logits"][2, 17] - trace["logits"][2, 4]
     assert attribution.arrays["parts"].data.sum() == pytest.approx(difference, abs=1e-5)
-
-
-def test_a_post_norm_model_is_refused(attribute):
-    with pytest.raises(ValueError, match="normalises the sum"):
-        attribute(norm_place="post")
 
 
 def test_the_difference_is_completed_from_the_logits(make_trace):

@@ -25,6 +25,8 @@ import { choice, tokenOptions } from '../../ui/controls.js';
 
 const CHOICES = 12;
 const ANALYSIS = 'logit_attribution';
+/** What a card leaves out where no logit is split, the reason that is told first. */
+const UNSPLIT = ['sum', 'norms', 'logit_lens', 'linear_exit'];
 
 const SHOW = [
   { id: 'parts', title: 'Parts', help: 'The exact contribution of each part to the prediction' },
@@ -88,8 +90,9 @@ export function showOf({ word_show: show }) {
 export function refusalOf({ card }, state) {
   if (card && isRating({ card })) return 'This model rates a text and predicts no word.';
   if (!card || card.analyses.includes(ANALYSES[showOf(state)])) return '';
-  return card.norm_place === 'post'
-    ? 'This model normalises what its parts write, so no logit is the sum of their outputs.'
+  const reason = UNSPLIT.map((name) => card.omitted?.[name]).find(Boolean);
+  return reason
+    ? `No logit of this model is the sum of what its parts write: ${reason}.`
     : 'This model does not offer the sites from which a logit can be split.';
 }
 

@@ -196,9 +196,9 @@ test('the choices are the guesses, and a token of a link that is not among them'
 });
 
 test('a model without the analysis is told the reason', () => {
-  const trace = withCard(sampleTrace(), { analyses: [], norm_place: 'post' });
+  const trace = withCard(sampleTrace(), { analyses: [], omitted: { linear_exit: 'it curves' } });
   deepEqual(word.asks(trace, FRAME), {});
-  match(word.figure(trace, FRAME).notice, /normalises/);
+  match(word.figure(trace, FRAME).notice, /no.* sum of what its parts write: it curves/i);
 });
 
 test('until the answer is there, the chart waits', () => {
