@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -72,20 +73,22 @@ def build(
     from headlight.model.atlas.layout import AtlasError
     from headlight.model.atlas.shards import Settings
     from headlight.model.atlas.workers import read_with_ray
-    from headlight.model.checkpoint.loading import load
     from headlight.model.device import choose_device
+    from headlight.models.foreign import load_folder
+    from headlight.models.model_registry import CHECKS
 
     _require_libraries()
     folder = folder_of(model, settings)
     with usage_errors():
         place = choose_device(device or settings.device)
+    read = partial(load_folder, checks=settings.own_models_dir / CHECKS)
     kept = Settings(threshold=threshold, n_sample=sample, tagger=tags)
     reader = None
     if workers:
-        reader = read_with_ray(folder, kept, out, n_workers=workers, device=str(place))
+        reader = read_with_ray(folder, read, kept, out, n_workers=workers, device=str(place))
     try:
         facts = build_atlas(
-            load(folder, device=place),
+            read(folder, device=place),
             corpus,
             out,
             kept,

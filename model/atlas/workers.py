@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,9 @@ import orjson
 from headlight.model.atlas.build import ReadShards
 from headlight.model.atlas.ranges import Range
 from headlight.model.atlas.shards import Settings, write_shard
-from headlight.model.checkpoint.loading import load
 from headlight.model.corpus import CorpusError
 from headlight.model.extras import needed_by
+from headlight.model.served import Served
 
 BY = "reading by other processes, which --workers 0 does without,"
 ADDRESS = "RAY_ADDRESS"
@@ -32,12 +32,19 @@ class WorkerError(RuntimeError):
 
 
 def read_with_ray(
-    folder: Path, settings: Settings, out: Path, *, n_workers: int, device: str = "cpu"
+    folder: Path,
+    load: Callable[..., Served],
+    settings: Settings,
+    out: Path,
+    *,
+    n_workers: int,
+    device: str = "cpu",
 ) -> ReadShards:
     """Return a reader of shards for `build` that shares them among actors of Ray.
 
     Args:
         folder: of the model.
+        load: reads the folder to a `device`; Ray pickles it.
         settings: of the atlas.
         out: the folder of the atlas.
         n_workers: the number of actors.
@@ -63,7 +70,8 @@ def read_with_ray(
             dataset = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
                 _Actor,
                 fn_constructor_kwargs={
-                    "folder": str(folder.resolve()),
+                    "folder": folder.resolve(),
+                    "load": load,
                     "settings": asdict(settings),
                     "out": str(out.resolve()),
                     "device": device,
@@ -116,11 +124,18 @@ class Cluster:
 class _Actor:
     """A model in a process of Ray; called with a batch of one range."""
 
-    def __init__(self, folder: str, settings: dict[str, Any], out: str, device: str) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        load: Callable[..., Served],
+        settings: dict[str, Any],
+        out: str,
+        device: str,
+    ) -> None:
         import torch
 
         torch.set_num_threads(1)
-        self.checkpoint = load(Path(folder), device=device)
+        self.checkpoint = load(folder, device=device)
         self.settings = Settings(**settings)
         self.out = Path(out)
 

@@ -1,5 +1,6 @@
 """`headlight atlas`: from a model and a corpus to a folder."""
 
+import json
 import re
 import subprocess
 import sys
@@ -8,6 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from headlight.cli import app
+from headlight.models.foreign import load_folder
+from tests.tiny_checkpoints import save_checkpoint
 
 WITHOUT_CLUSTER = """
 import sys
@@ -41,6 +44,18 @@ def test_a_build_tells_its_progress_and_what_it_made(built):
     assert re.search(r"100\.0% read · [\d,]+ tokens · [\d,]+ tokens/s · 0:00:00 left", said.stderr)
     assert str(folder) in said.stdout.replace("\n", "")
     assert {"atlas.json", "heads.json", "summary.json"} <= {path.name for path in folder.iterdir()}
+
+
+def test_a_model_of_hugging_face_has_an_atlas_too(built, tmp_path):
+    _, text, _ = built
+    folder = save_checkpoint("llama", tmp_path / "llama")
+    out = tmp_path / "atlas"
+    said = run("atlas", "build", folder, text, "--out", out, "--sample", "2", "--threshold", "0.05")
+    assert said.exit_code == 0, said.output
+    attentions = json.loads((out / "atlas.json").read_bytes())["attentions"]
+    facts = load_folder(folder, None, device="cpu").description.attentions
+    assert attentions.keys() == {each.path for each in facts}
+    assert all(each["n_edges"] for each in attentions.values())
 
 
 def test_the_folder_of_another_atlas_is_refused(built, zoo):
