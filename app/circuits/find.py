@@ -32,12 +32,9 @@ def compute(
     request: CircuitRequest,
     model: Served,
     *,
-    is_cut: bool = False,
     on_progress: Progress = lambda _: None,
 ) -> CircuitAnswer:
     """Find a circuit, or measure the one whose edges are given.
-
-    With `is_cut` the edges that are given are cut, and all others are the circuit.
 
     Raises:
         Problem: 422, a pair does not fit the tokenizer, the model has no exact graph, or it would
@@ -45,7 +42,7 @@ def compute(
         Cancelled: as `cancellation`.
     """
     try:
-        return _compute(request, model, on_progress, is_cut=is_cut)
+        return _compute(request, model, on_progress)
     except NoGraph as error:
         raise Problem(422, "no-graph", str(error)) from error
     except UnknownEdge as error:
@@ -54,9 +51,7 @@ def compute(
         raise Problem(422, "invalid-pairs", str(error)) from error
 
 
-def _compute(
-    request: CircuitRequest, model: Served, on_progress: Progress, *, is_cut: bool
-) -> CircuitAnswer:
+def _compute(request: CircuitRequest, model: Served, on_progress: Progress) -> CircuitAnswer:
     pairs, texts, skipped = pairs_of(request, model)
     if request.by_position:
         pairs, texts, skipped = _of_one_length(pairs, texts, skipped)
@@ -70,7 +65,7 @@ def _compute(
     _check_work(request, passes)
     if request.edges is not None:
         edges = [passes.edges.edge(name) for name in request.edges]
-        circuit = measure(passes, edges, is_cut=is_cut)
+        circuit = measure(passes, edges)
     else:
         circuit = find_circuit(
             passes,

@@ -149,11 +149,8 @@ def find_circuit(
     )
 
 
-def measure(passes: PairPasses, edges: Sequence[int], *, is_cut: bool = False) -> Circuit:
-    """Return what the run of given edges shows, or of all edges but those, on all pairs.
-
-    With `is_cut` the edges of the result are those that are cut; a loss is that of cutting one by
-    itself.
+def measure(passes: PairPasses, edges: Sequence[int]) -> Circuit:
+    """Return what the run of given edges shows on all pairs.
 
     Raises:
         ValueError: the texts of the pairs give the same logit difference.
@@ -161,7 +158,7 @@ def measure(passes: PairPasses, edges: Sequence[int], *, is_cut: bool = False) -
     """
     shares = _Shares(passes)
     edges = tuple(dict.fromkeys(edges))
-    run, complement, losses = shares.by_edge(edges, is_cut=is_cut)
+    run, complement, losses = shares.by_edge(edges)
     return Circuit(
         scores=None,
         edges=edges,
@@ -225,21 +222,14 @@ class _Shares:
         return float((run.mean() - base) / (self.clean.mean() - base))
 
     def by_edge(
-        self, edges: Sequence[int], *, is_cut: bool = False
+        self, edges: Sequence[int]
     ) -> tuple[Float[np.ndarray, " pair"], float, Float[np.ndarray, " edge"]]:
-        """Return the run of some edges, the share of all others, and what each edge loses.
-
-        With `is_cut` it is the run without them, and a loss is that of cutting one edge.
-        """
-        every = set(range(self.passes.edges.n_edges))
-        others = sorted(every - set(edges))
-        whole, rest = (others, edges) if is_cut else (edges, others)
-        kept = sorted(every) if is_cut else edges
-        without = [[each for each in kept if each != left] for left in edges]
-        runs = self.runs([whole, rest, *without])
+        """Return the run of some edges, the share of all others, and what each edge loses."""
+        others = sorted(set(range(self.passes.edges.n_edges)) - set(edges))
+        without = [[each for each in edges if each != left] for left in edges]
+        runs = self.runs([edges, others, *without])
         base, complement, *values = (self.share(run) for run in runs)
-        losses = (1.0 if is_cut else base) - np.array(values)
-        return runs[0], complement, losses
+        return runs[0], complement, base - np.array(values)
 
     def measured(self, run: Float[np.ndarray, " pair"]) -> Faithfulness:
         n = len(run)

@@ -4,11 +4,10 @@
  */
 
 /**
- * @import { AtlasAnswer, AtlasHeadAnswer, AtlasPairAnswer } from '../api/schemas'
+ * @import { AtlasAnswer, AtlasHeadAnswer } from '../api/schemas'
  * @import { AtlasRankedAnswer, AtlasSearchAnswer, AtlasSentenceAnswer } from '../api/schemas'
  */
 
-/** @typedef {AtlasPairAnswer} AtlasPair */
 /** @typedef {AtlasSentenceAnswer} AtlasPlace a weight in a sentence */
 /** @typedef {AtlasHeadAnswer} AtlasHead */
 /** @typedef {AtlasRankedAnswer} Ranked a head that a search found */

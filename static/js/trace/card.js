@@ -2,10 +2,7 @@
 
 import { enumerated } from '../words/lists.js';
 
-/**
- * @import { ModelAnswer, ModelSummary } from '../api/schemas'
- * @import { Takes } from '../views/experts/specialities.js'
- */
+/** @import { ModelAnswer, ModelSummary } from '../api/schemas' */
 
 /** The project's own texts by the names of their files. @type {[RegExp, string][]} */
 const TEXTS = [
@@ -23,15 +20,6 @@ export function textsInWords(names) {
   const words = names.map((name) => TEXTS.find(([pattern]) => pattern.test(name))?.[1] ?? name);
   return enumerated([...new Set(words)]);
 }
-
-/**
- * @typedef {Object} ExpertTokens the tokens of the training text that each expert takes
- * @property {string[]} text
- * @property {number} tokens how many were read
- * @property {number} least_count
- * @property {Record<string, number>} kinds
- * @property {Record<string, Takes[]>} layers the experts of each, by the layer's index
- */
 
 /** @typedef {NonNullable<ModelAnswer['attentions']>[number]} SoftmaxTerms of one attention: scores = softcap·tanh(scale·q·k / softcap) + bias */
 

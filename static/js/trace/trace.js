@@ -6,7 +6,6 @@
 import { splitCharacters } from '../words/tokens.js';
 
 /**
- * @import { Takes } from '../views/experts/specialities.js'
  * @import { Part } from '../words/tokens.js'
  * @import { Given, Merged, PositionalAnswer, TokenAnswer, TraceRequest } from '../api/schemas'
  * @import { Card } from './card.js'

@@ -64,23 +64,6 @@ def test_what_no_browser_writes_as_a_fragment_is_rejected(client, problem, state
     assert body["errors"][0]["field"] == "state"
 
 
-@pytest.mark.parametrize(
-    "body", ['{"state": "\\ud800"}', '{"state": "a", "state": "b"}', b'{"state": "\xff"}']
-)
-def test_a_body_that_is_not_strict_json_is_rejected(client, body):
-    response = client.post(LINKS, content=body, headers={"content-type": "application/json"})
-    assert response.status_code == 400
-
-
-def test_ten_megabytes_are_not_read(client, problem):
-    problem(client.post(LINKS, json={"state": "a" * 10_000_000}), 413, "body-too-large")
-
-
-def test_unknown_members_are_rejected(client, problem):
-    body = {"state": "text=a", "id": UNKNOWN}
-    problem(client.post(LINKS, json=body), 422, "invalid-request")
-
-
 def test_the_page_is_served_at_a_link(client):
     at_link, page = client.get(shared(client)["path"]), client.get("/")
     assert (at_link.status_code, at_link.text) == (200, page.text.replace('"./', '"../'))

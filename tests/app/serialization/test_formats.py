@@ -21,9 +21,8 @@ HALF_A_STEP = 0.5 / 65535
 TEXTS = st.text(min_size=1, max_size=40).filter(
     lambda text: text.strip() and text.isprintable()
 ) | st.sampled_from(["the cat", "The cat sat on the mat because it was tired.", "<b>&amp; 🦊"])
-CAPTURES = st.sampled_from([["*.weights"], ["*.scores", "*.weights"], ["*.router_*", "*.expert_*"]])
 quickly = run_with(
-    max_examples=15,
+    max_examples=8,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
@@ -81,25 +80,6 @@ def of_safetensors(content):
 def meant(data, facts):
     data = unpack(data, facts["shape"], facts["fill"]) if "packed" in facts else data
     return data * np.float64(facts["scale"]) if "scale" in facts else data
-
-
-@quickly
-@given(text=TEXTS, capture=CAPTURES, dtype=st.sampled_from(["float32", "uint16"]))
-def test_json_and_safetensors_of_one_trace_agree(client, text, capture, dtype):
-    asked = {"text": text, "capture": capture, "analyses": [], "dtype": dtype}
-    for triangle in (False, True):
-        answers = [
-            read(ask(client, media_type, triangle=triangle, **asked)[1], media_type)
-            for media_type in MEDIA_TYPES
-        ]
-        (sent, arrays, body), (sent_too, arrays_too, body_too) = answers
-        assert body == body_too
-        assert arrays.keys() == arrays_too.keys()
-        for site, array in arrays.items():
-            np.testing.assert_array_equal(array, arrays_too[site])
-            facts, facts_too = sent[site][1], sent_too[site][1]
-            facts.pop("dtype")
-            assert facts == facts_too
 
 
 @quickly

@@ -1,5 +1,7 @@
 """The rewards, their σ, and the gains of additions, against the model itself."""
 
+from functools import cache
+
 import pytest
 import torch
 
@@ -10,8 +12,11 @@ from headlight.model.experiments.preference import ADDED, EXPERIMENT
 TEXTS = {"first": "“Oh!” cried the king’s son.", "second": 'The king said, "Come in."'}
 
 
+load_once = cache(load)
+
+
 def reward_of(text):
-    checkpoint = load("stories-reward")
+    checkpoint = load_once("stories-reward")
     tokenizer = checkpoint.tokenizer
     ids = torch.tensor([[tokenizer.start_id, *tokenizer.encode_ids([text])[0]]])
     with torch.no_grad():

@@ -29,7 +29,8 @@ import { effectOf, sayIn, sizeOf } from './words.js';
  * @import { Trace } from '../../trace/trace.js'
  * @import { Figure, ViewState } from '../../plot/figure.js'
  * @import { Node } from '../../plot/marks/network.js'
- * @import { Circuit, Edge, NodeOf } from './request.js'
+ * @import { EdgeAnswer, NodeAnswer } from '../../api/schemas'
+ * @import { Circuit } from './request.js'
  */
 
 const LEVELS = { for: 215, against: 40 };
@@ -191,7 +192,7 @@ export function listNodes({ writers, readers, edges }) {
   const levels = rows.length;
   const heads = writers.filter(({ kind }) => kind === 'head');
   const most = Math.max(1, ...heads.map((head) => head.heads[0] + 1));
-  /** @param {NodeOf} node */
+  /** @param {NodeAnswer} node */
   const across = ({ kind, heads: [head = 0] }) =>
     kind === 'head'
       ? most === 1
@@ -294,17 +295,17 @@ function columnsOf(count, used) {
   };
 }
 
-/** Return the id of a node at the position of an edge. @param {string} name @param {Edge} edge */
+/** Return the id of a node at the position of an edge. @param {string} name @param {EdgeAnswer} edge */
 function placed(name, { position }) {
   return position === null ? name : `${name}@${position}`;
 }
 
-/** Return the row of a part: heads before the network of their layer. @param {NodeOf} node */
+/** Return the row of a part: heads before the network of their layer. @param {NodeAnswer} node */
 function rowName({ stack, layer, kind, path }) {
   return kind === 'tokens' ? `${stack} tokens` : `${stack} ${layer} ${path}`;
 }
 
-/** Return the node that a reader is drawn at. @param {NodeOf} reader */
+/** Return the node that a reader is drawn at. @param {NodeAnswer} reader */
 export function nodeName({ name, kind }) {
   if (!['query', 'key', 'value'].includes(kind)) return name;
   const whole = name.slice(0, name.lastIndexOf('.'));

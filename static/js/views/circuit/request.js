@@ -9,29 +9,13 @@ import { rowOf, matrixAt } from '../../trace/trace.js';
 import { control, choice } from '../../ui/controls.js';
 
 /**
+ * @import { CircuitAnswer, PairRequest } from '../../api/schemas'
  * @import { Ask, Trace } from '../../trace/trace.js'
  * @import { ViewState } from '../../plot/figure.js'
  * @import { Control } from '../../ui/controls.js'
  */
 
-/** @typedef {{name: string, writer: number, reader: number, position: number|null, score: number|null, loss: number}} Edge `position`: null: every one */
-/** @typedef {{value: number, interval: [number, number], clean: number, corrupted: number, circuit: number, clean_right: number, circuit_right: number, n_pairs: number}} Figures */
-/** @typedef {{name: string, kind: string, stack: string, layer: number|null, heads: number[], path: string}} NodeOf */
-/**
- * @typedef {Object} Circuit the answer of the server
- * @property {number} n_edges
- * @property {string[]} tokens of the first pair
- * @property {string[]|null} target_tokens
- * @property {NodeOf[]} writers
- * @property {NodeOf[]} readers
- * @property {string[]} reasons
- * @property {Edge[]} edges
- * @property {Figures} chosen
- * @property {Figures|null} held_out
- * @property {{n_edges: number, n_on_paths: number, faithfulness: number, right: number}[]} curve
- * @property {number} complement
- * @property {{clean: string, corrupted: string, right: string|string[], wrong: string|string[]}[]} [pairs]
- */
+/** @typedef {Omit<CircuitAnswer, 'pairs'> & {pairs?: PairRequest[]}} Circuit the answer of the server */
 
 export const STANDARD_EDGES = 30;
 const N_PAIRS = 32;

@@ -23,7 +23,8 @@ import {
 /**
  * @import { Trace } from '../../trace/trace.js'
  * @import { ViewState } from '../../plot/figure.js'
- * @import { Circuit, Edge, NodeOf } from './request.js'
+ * @import { EdgeAnswer, FaithfulnessAnswer, NodeAnswer } from '../../api/schemas'
+ * @import { Circuit } from './request.js'
  */
 
 const MOST_CLAIMS = 4;
@@ -73,7 +74,7 @@ function claims(found) {
  * Return what an edge does, in words: `head 3.3 takes from “dogs” what the experts of layer 2 wrote
  * there`.
  * @param {Circuit} found
- * @param {Edge} edge
+ * @param {EdgeAnswer} edge
  */
 export function describeEdge({ writers, readers, tokens }, { writer, reader, position }) {
   const [from, to] = [partName(writers[writer]), readers[reader]];
@@ -115,12 +116,12 @@ function consequences(trace, state) {
   ];
 }
 
-/** @param {import('./request.js').Figures} figures @returns {string} `61.7 % (50.1 % to 70 %)` */
+/** @param {FaithfulnessAnswer} figures @returns {string} `61.7 % (50.1 % to 70 %)` */
 function rangeOf({ value, interval: [low, high] }) {
   return `${percent(value)} (${percent(low)} to ${percent(high)})`;
 }
 
-/** @param {NodeOf} node */
+/** @param {NodeAnswer} node */
 export function partName({ name, kind, layer, heads }) {
   if (kind === 'tokens') return 'the tokens';
   if (kind === 'head') return `head ${layer}.${heads[0]}`;
@@ -130,12 +131,12 @@ export function partName({ name, kind, layer, heads }) {
   return name;
 }
 
-/** Return how strongly an edge works for the right word. @param {Edge} edge */
+/** Return how strongly an edge works for the right word. @param {EdgeAnswer} edge */
 export function effectOf({ score, loss }) {
   return score === null ? loss : -score;
 }
 
-/** @param {Edge} edge */
+/** @param {EdgeAnswer} edge */
 export function sizeOf(edge) {
   return Math.abs(effectOf(edge));
 }

@@ -15,6 +15,7 @@ import { band } from '../../plot/scales.js';
 import { choicesInWords, pathOverlap, tintOf } from './routing.js';
 
 /**
+ * @import { ExpertTakesAnswer } from '../../api/schemas'
  * @import { Trace } from '../../trace/trace.js'
  * @import { Figure, Frame } from '../../plot/figure.js'
  * @import { Scene } from './experts.js'
@@ -126,11 +127,6 @@ function sentenceOf({ side, tokens, query, stage, nameOf }) {
   };
 }
 
-/**
- * @typedef {{text: string, share: number, count: number}} TakenToken of its `count` occurrences, `share` go to the expert
- * @typedef {{share: number, kinds: Record<string, number>, tokens: TakenToken[]}} Takes
- */
-
 /** Kinds without meaning to a reader. */
 const UNTOLD = ['other'];
 
@@ -138,7 +134,7 @@ const UNTOLD = ['other'];
  * @param {Trace} trace
  * @param {string} stack
  * @param {number} layer
- * @returns {Takes[]|null} expert by expert; null if the card has none
+ * @returns {ExpertTakesAnswer[]|null} expert by expert; null if the card has none
  */
 function tokenSharesOf({ card }, stack, layer) {
   return card?.expert_tokens?.layers?.[`${stack}.layers.${layer}`] ?? null;
