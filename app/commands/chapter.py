@@ -17,60 +17,7 @@ from headlight.commands.parsing import (
 
 app = Commands(name="chapter", help="Check chapters against the models, and begin one.")
 
-TEMPLATE = """\
----
-title: {title}
-about: One sentence on what the reader will have seen.
-sources:
-  - {{title: "Vaswani et al. 2017, Attention Is All You Need", url: "https://arxiv.org/abs/1706.03762"}}
----
-
-## One head of one sentence
-
-```step
-# A link copied from the page's address bar may be written here too: opens: "http://…/#text=…"
-opens:
-  model: stories
-  text: Once upon a time there was a little fox who lived near the river.
-  layer: 0
-  head: 1
-marks: The line of dark cells below the diagonal
-```
-
-Say in at most sixty words what there is to see. The reader may try anything on the page and come
-back to the step.
-
-## A question
-
-```step
-opens:
-  model: stories
-  text: Once upon a time there was a little fox who lived near the river.
-  layer: 0
-  head: 1
-  query: 9
-question:
-  asks: Which token does this row read most?
-  by: token
-  answer: {{of: strongest_key}}
-  because: This head looks at the token before.
-claims:
-  - {{rule: {{of: strongest_key}}, says: little}}
-```
-
-The right answer is computed when the step opens. A claim is what the text says; `headlight chapter
-check` tells when it no longer holds.
-
-## What it does not show
-
-```step
-opens:
-  model: stories
-  text: Once upon a time there was a little fox who lived near the river.
-```
-
-Say what the reader must not conclude.
-"""
+TEMPLATE = Path(__file__).parent.with_name("chapters") / "template.md"
 
 
 @app.command("check")
@@ -130,5 +77,5 @@ def new_command(
     path = (out or Path()) / f"{name}.md"
     title = name.replace("-", " ").replace("_", " ").capitalize()
     with writing(path, is_forced=force) as file:
-        file.write(TEMPLATE.format(title=title).encode())
+        file.write(TEMPLATE.read_text("utf-8").replace("TITLE", title).encode())
     note(f"{path} is written; `headlight chapter check {path}` opens its steps")

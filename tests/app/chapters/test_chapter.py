@@ -134,7 +134,7 @@ def test_a_link_without_a_fragment_is_a_fault():
 
 
 def test_what_a_new_chapter_begins_with_can_be_read():
-    assert read(TEMPLATE.format(title="Mine")).n_questions == 1
+    assert read(TEMPLATE.read_text("utf-8")).n_questions == 1
 
 
 def test_shipped_chapters_have_what_a_chapter_needs():
