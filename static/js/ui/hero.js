@@ -77,6 +77,9 @@ export class Hero {
   /** @type {Arc[]} */
   #arcs = [];
   #key = '';
+  /** The arcs on the page, as text, so that those that stay keep their elements. */
+  #drawn = '';
+  #isAwaited = false;
   #slot = element('span.slot', { 'aria-hidden': 'true' });
   #by;
 
@@ -98,7 +101,7 @@ export class Hero {
       const spot = spotAt(event);
       if (spot && this.box.selectionStart === this.box.selectionEnd) this.#by.onChoose(spot);
     });
-    new ResizeObserver(() => this.#drawArcs()).observe(this.host);
+    new ResizeObserver(() => this.#drawLater()).observe(this.host);
   }
 
   /** Fit the size of the type to the text, and lay its words behind it. */
@@ -181,7 +184,17 @@ export class Hero {
   showArcs(arcs, isOff) {
     this.#arcs = arcs;
     this.host.classList.toggle('is-off', isOff);
-    this.#drawArcs();
+    this.#drawLater();
+  }
+
+  /** Draw with the next frame, which lays the page out anyway. */
+  #drawLater() {
+    if (this.#isAwaited) return;
+    this.#isAwaited = true;
+    requestAnimationFrame(() => {
+      this.#isAwaited = false;
+      this.#drawArcs();
+    });
   }
 
   /** @param {Side} side @param {number} index @returns {HTMLElement|null} */
@@ -228,13 +241,15 @@ export class Hero {
     /** @type {Point[]} */
     const said = [];
     const points = drawn.flatMap(({ path }) => path.points ?? []);
-    svg.replaceChildren(
-      ...drawn.flatMap(({ path, share, isPast }) => {
-        const place = share >= SAID && path.places.find((each) => isFree(each, points, said));
-        if (place) said.push(place);
-        return arcNodes(path, share, { isPast, place });
-      }),
-    );
+    const placed = drawn.map(({ path, share, isPast }) => {
+      const place = share >= SAID && path.places.find((each) => isFree(each, points, said));
+      if (place) said.push(place);
+      return { path, share, isPast, place };
+    });
+    const now = JSON.stringify(placed);
+    if (now === this.#drawn) return;
+    this.#drawn = now;
+    svg.replaceChildren(...placed.flatMap(({ path, share, ...of }) => arcNodes(path, share, of)));
   }
 }
 

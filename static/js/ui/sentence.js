@@ -179,7 +179,7 @@ export class Chips {
     const hadFocus = this.#chips.findIndex((node) => node && node === document.activeElement);
     this.#host.dir = readDirection(text);
     if (tokens.length !== this.#chips.length) this.#host.scrollTop = 0; // another sentence is read from its start
-    this.#look.parts = [];
+    Object.assign(this.#look, { parts: [], query: null });
     this.#blocks?.destroy();
     this.#blocks = null;
     if (tokens.length > MOST_WHOLE) {
@@ -197,8 +197,8 @@ export class Chips {
 
   /** @param {number|null} query null: none of these tokens is the query */
   choose(query) {
+    const isOther = this.#look.query !== query;
     this.#look.query = query;
-    this.#each(select);
     this.#rove(
       query ??
         Math.max(
@@ -206,7 +206,7 @@ export class Chips {
           this.#chips.findIndex((node) => node && node === document.activeElement),
         ),
     );
-    reveal(this.#host, [this.#chipAt(query ?? undefined)]);
+    if (isOther) reveal(this.#host, [this.#chipAt(query ?? undefined)]);
   }
 
   /**
@@ -215,10 +215,11 @@ export class Chips {
    */
   mark({ query = [], key = [] } = {}) {
     const [queries, keys] = [[query].flat(), [key].flat()];
+    const isOther = `${this.#look.queries} ${this.#look.keys}` !== `${queries} ${keys}`;
     Object.assign(this.#look, { queries, keys });
     this.#host.classList.toggle('is-pointed', queries.length + keys.length > 0);
     this.#each(mark);
-    reveal(this.#host, [this.#chipAt(queries.at(-1)), this.#chipAt(keys.at(-1))]);
+    if (isOther) reveal(this.#host, [this.#chipAt(queries.at(-1)), this.#chipAt(keys.at(-1))]);
   }
 
   /** @param {[number, number][]} wanted the first token of each part, and the one after its last; none: all */

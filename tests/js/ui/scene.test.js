@@ -180,14 +180,22 @@ test('where nothing is predicted the finding of the view is told, without a swit
   ok(find('#finding').hidden);
 });
 
-test('arcs run between the words of the sentence, and those read are marked', () => {
+const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
+
+test('arcs run between the words of the sentence, and those read are marked', async () => {
   all('#hero-words .piece').forEach((node, at) =>
     layOut(node, { left: 50 * at, top: 80, width: 40, height: 30 }),
   );
   show({ answers: WHY });
-  ok(all('#arcs path').length > 0);
+  await frame();
+  const arcs = all('#arcs path');
+  ok(arcs.length > 0);
   ok(all('.piece.is-read').length > 0);
   match(find('#arcs path').getAttribute('d'), /^M\d/);
+  show({ answers: WHY });
+  await frame();
+  const isKept = all('#arcs path').every((arc, at) => arc === arcs[at]);
+  ok(isKept, 'the same arcs keep their elements, so that they can fall');
 });
 
 test('a press on a word chooses it, and while one types nothing is marked', () => {
