@@ -95,7 +95,7 @@ const reader = new Reader({
     onBeginning: (length) => composer.markFrom(length),
     onAnswer() {
       showFacts();
-      stage.show();
+      stage.showSoon();
     },
   },
 });
@@ -199,6 +199,7 @@ function follow({ before, patch, isTyped, isStep, isOtherText }) {
   const isOpenedLong =
     store.state.view === LONG_VIEW && before.view !== LONG_VIEW && reader.isBehind;
   if (isOtherText || isOpenedLong) reader.read();
+  else if ('off' in patch) stage.showSoon();
   else stage.show();
 }
 

@@ -176,9 +176,9 @@ function titleOf({ title, titleAt = 'above', pixels }, { domain, palette }, isBe
     return [paperText(text, palette.muted, { x: right, xanchor: 'left', xshift: 8, ...middle })];
   const above = { y: top, yanchor: 'bottom', yshift: 5, align: 'left' };
   if (!isBeside || pixels >= ROOM_FOR_LEVEL)
-    return [paperText(text, palette.muted, { x: left, xanchor: 'left', ...above }, 12)];
+    return [paperText(text, palette.muted, { x: left, xanchor: 'left', ...above })];
   const upright = { x: (left + right) / 2, xanchor: 'center', textangle: -90 };
-  return [paperText(text, palette.muted, { ...upright, ...above }, 12)];
+  return [paperText(text, palette.muted, { ...upright, ...above })];
 }
 
 /**

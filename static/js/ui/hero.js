@@ -27,8 +27,8 @@ const SAID = 0.1;
 const ABOVE = 8; // pixels from the middle of an arc to its label
 const LABEL = 24; // pixels above an arc, which rises to three quarters of its height
 const LABEL_WIDTH = 44; // pixels that two labels next to each other need
-/** Pixels from a line to the way of an arc above it, and from the text to its way along the margin. */
-const [BETWEEN, MARGIN] = [2, 7];
+const MARGIN = 7; // pixels from the text to the way of an arc along it
+const CORNER = 6; // pixels, the radius of a turn of such a way
 const SVG = 'http://www.w3.org/2000/svg';
 
 /** @typedef {{text: string, chance: string}} Slot the next word, and its probability */
@@ -293,8 +293,10 @@ function pathOf(start, end, { frame, zoom, room, isBelow }) {
   }
   const isFirst = (/** @type {number} */ y) => y < room + a.height / zoom / 2;
   if (!isFirst(y1) || !isFirst(y2)) {
-    const { places, ...path } = betweenLines([x1, x2], [y1, y2], frame.width / zoom);
-    return { ...path, places: isFirst(y2) ? places : [] };
+    const bottoms = [a.bottom, b.bottom].map((y) => (y - frame.top) / zoom);
+    const d = betweenLines([x1, x2], { tops: [y1, y2], bottoms, width: frame.width / zoom });
+    const x = Math.min(x2, (frame.width - LABEL_WIDTH / 2) / zoom); // its label keeps within the text
+    return { d, places: isFirst(y2) ? [{ x, y: y2 - MARGIN }] : [], isThin: true };
   }
   const height = Math.min((room - LABEL) / 0.75, 26 + Math.abs(x1 - x2) / 7);
   const top = Math.min(y1, y2) - height;
@@ -327,23 +329,37 @@ function isFree({ x, y }, points, said) {
 }
 
 /**
- * Return the way between words below the first line: between the lines, from one to another along the
- * margin, over no word.
+ * Return the way between words of which one is below the first line. It runs between the lines, over no
+ * word: from the top of the lower word to the bottom of the upper one, past other lines along the margin.
  * @param {number[]} xs
- * @param {number[]} ys
- * @param {number} width of the text
+ * @param {{tops: number[], bottoms: number[], width: number}} of the words; `width` of the text
  */
-function betweenLines([x1, x2], [y1, y2], width) {
-  const margin = x1 + x2 < width ? -MARGIN : width + MARGIN;
-  const [from, to] = [y1 - BETWEEN, y2 - BETWEEN];
-  const along = Math.abs(y1 - y2) > MARGIN ? `H${margin} V${to} ` : '';
-  const d = `M${x1} ${y1 + BETWEEN} V${from} ${along}H${x2} V${y2 + BETWEEN}`;
-  // Its label keeps within the text.
-  return {
-    d,
-    places: [{ x: Math.min(x2, width - LABEL_WIDTH / 2), y: to - MARGIN }],
-    isThin: true,
-  };
+function betweenLines([x1, x2], { tops: [y1, y2], bottoms: [b1, b2], width }) {
+  const line = b1 - y1;
+  const isDown = y2 > y1 + line / 2;
+  const [from, to] = isDown ? [b1, y2] : [y1, y1 > y2 + line / 2 ? b2 : y2];
+  const lanes = [from, to].map((y) => y + (y === b1 || y === b2 ? MARGIN : -MARGIN));
+  const isFar = Math.abs(to - from) > line;
+  const x = x1 + x2 < width ? -MARGIN : width + MARGIN;
+  const middle = (from + to) / 2;
+  const turns = isFar
+    ? [x1, x, x, x2].map((at, nth) => ({ x: at, y: lanes[nth < 2 ? 0 : 1] }))
+    : [x1, x2].map((at) => ({ x: at, y: from === to ? lanes[0] : middle }));
+  return roundedLine([{ x: x1, y: from }, ...turns, { x: x2, y: to }]);
+}
+
+/** Return a line through points, its corners round. @param {Point[]} points */
+function roundedLine(points) {
+  const corners = points.slice(1, -1).map((corner, nth) => {
+    const [before, after] = [points[nth], points[nth + 2]].map((to) => {
+      const length = Math.hypot(to.x - corner.x, to.y - corner.y) || 1;
+      const part = Math.min(CORNER / length, 0.5);
+      return `${corner.x + (to.x - corner.x) * part} ${corner.y + (to.y - corner.y) * part}`;
+    });
+    return `L${before} Q${corner.x} ${corner.y} ${after}`;
+  });
+  const [first, last] = [points[0], points[points.length - 1]];
+  return `M${first.x} ${first.y} ${corners.join(' ')} L${last.x} ${last.y}`;
 }
 
 /** @param {Path} path @param {number} share @param {{isPast: boolean, place: Point|undefined|false}} of `place` of its label */

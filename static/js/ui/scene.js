@@ -94,7 +94,11 @@ export class Scene {
       ...sceneOf(trace, state, { position, isChosen, edit: editInWords(state), isSaved }),
       ...(thread && { ...stepInWords(trace, thread, thread.at), part: null }),
     };
-    const arcs = thread ? arcsOfThread(trace, thread) : arcsOf(trace, told.subject, position);
+    // Until it is known which head decides, the arcs of no other are shown.
+    const isOfBefore = this.host.classList.contains('is-of-before');
+    const isEarly = isOfBefore && !isChosen && Boolean(state.answers?.next_why?.isWaiting);
+    const drawn = isEarly ? [] : arcsOf(trace, told.subject, position);
+    const arcs = thread ? arcsOfThread(trace, thread) : drawn;
     this.#say(trace, state, told, isSaved ? null : whyThere(trace, state, told.subject, arcs[0]));
     this.#drawBars(trace, state, told);
     const [top] = told.next.words;
@@ -103,10 +107,11 @@ export class Scene {
       (isFilling(trace) && trace.card?.predicts !== 'token_label') ||
       isOfText(trace) ||
       (!trace.target && position === end);
+    const inWords = top && bytesInWords(top.text); // stands apart from the text
     this.hero.showNext(
       top && isAtEnd
         ? {
-            text: bytesInWords(top.text) ?? (isOfText(trace) ? ` ${top.text}` : top.text),
+            text: inWords || isOfText(trace) ? ` ${inWords ?? top.text}` : top.text,
             chance: chance(top.probability),
           }
         : null,

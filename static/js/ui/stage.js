@@ -12,7 +12,7 @@ import { plotHeight, pageZoom, palette } from './dom.js';
 import { viewState, choosing, queryOf } from '../state/state.js';
 import { isOf } from '../state/conversation.js';
 import { LONG_VIEW } from '../state/store.js';
-import { runAfter } from '../plot/renderer.js';
+import { painted, runAfter } from '../plot/renderer.js';
 import { hasNews, insight, lookAt, pageAsks, withPrevious } from './looking.js';
 import { createLayerHeads } from './layer_heads.js';
 import { Scene } from './scene.js';
@@ -59,6 +59,8 @@ export class Stage {
   #pointed = null;
   /** True: the reader just opened the view, so it is brought into sight. */
   #isNewView = false;
+  /** True: the drawings follow the scene with the next paint. */
+  #isComing = false;
   #onScene = () => {};
 
   /** @param {(id: string) => HTMLElement} byId @param {By} by */
@@ -122,21 +124,16 @@ export class Stage {
     return lookAt(trace, state, this.#kindOf(state.view));
   }
 
-  /** Draw the open view. */
+  /** Draw the open view and what is around it. */
   show = () => {
-    const { store, reader } = this.by;
-    const { trace } = reader;
-    const { view: id } = store.state;
-    // A link may name no view; the state is normalized when its trace arrives.
-    if (!trace || !this.sections[id]) return;
+    this.#isComing = false;
+    const begun = this.#begin();
+    if (!begun) return;
+    const { trace, id } = begun;
     for (const [each, section] of Object.entries(this.sections)) {
       section.element.hidden = each !== id;
       if (each !== id) section.leave();
     }
-    const isSameView = this.#answered.view === id && this.#answered.trace === trace;
-    const answers = isSameView ? this.#frame.answers : {};
-    this.#frame = { ...frameNow(reader.catalogue.models), answers };
-    this.#answered = { view: id, trace };
     const look = this.#look(trace);
     const view = this.#loaded[id];
     this.grid = view ? this.#draw(view, trace, look) : null;
@@ -152,6 +149,45 @@ export class Stage {
       this.sections[id].reveal(this.cover.offsetHeight);
     }
   };
+
+  /** Draw the scene at once, and everything after the next paint. */
+  showSoon = () => {
+    const begun = this.#begin();
+    if (!begun) return;
+    const { trace, id } = begun;
+    const look = this.#look(trace);
+    const view = this.#loaded[id];
+    if (!view || isMissing(trace, look)) {
+      this.show();
+      return;
+    }
+    this.#frame.answers = this.#answersFor(view, trace, look);
+    if (this.#opensDecisive(trace, look)) {
+      this.showSoon();
+      return;
+    }
+    this.#showScene(trace, look, look.position < 0 ? this.#insightOf(trace, look).said : '');
+    this.by.onWaiting(true);
+    if (this.#isComing) return;
+    this.#isComing = true;
+    painted().then(() => {
+      if (this.#isComing) this.show();
+    });
+  };
+
+  /** Begin a drawing: its frame, with the answers that are known. @returns {{trace: Trace, id: string}|null} null: there is nothing to draw */
+  #begin() {
+    const { store, reader } = this.by;
+    const { trace } = reader;
+    const { view: id } = store.state;
+    // A link may name no view; the state is normalized when its trace arrives.
+    if (!trace || !this.sections[id]) return null;
+    const isSameView = this.#answered.view === id && this.#answered.trace === trace;
+    const answers = isSameView ? this.#frame.answers : {};
+    this.#frame = { ...frameNow(reader.catalogue.models), answers };
+    this.#answered = { view: id, trace };
+    return { trace, id };
+  }
 
   /** Open the head that decides the prediction, unless another was named. @param {Trace} trace @param {Look} look */
   #opensDecisive(trace, { position }) {
@@ -173,17 +209,29 @@ export class Stage {
     const side = grid?.sides?.rows ?? predictingSide(trace);
     sentence.choose(side, grid?.query === undefined ? queryOf(looked, trace, side) : grid.query);
     sentence.follow(grid?.parts ?? {});
-    const { said, label } = insight(trace, state, { state: looked, place });
+    const { said, label } = this.#insightOf(trace, look);
     sentence.explain(said);
-    // A translator's own view opens the head that aligns best, which the finding need not be about.
-    const isChosen = this.by.store.isHeadGiven && state.view !== 'translate';
-    this.scene.show(trace, page, look, { isChosen, finding: said });
-    if (!page.answers.next_why?.isWaiting) this.#onScene();
+    this.#showScene(trace, look, said);
     // The finding tells what the head reads; the sentence on its row would say it again.
     const isTold = place?.rows === predictingSide(trace) && this.scene.isAbout(state);
     this.insight.textContent = [isTold ? '' : said, label].filter(Boolean).join(' ');
     this.showLayer(trace, { ...state, ...this.scene.subject() }, this.#frame.palette);
     this.#markSentence();
+  }
+
+  /** @param {Trace} trace @param {Look} look */
+  #insightOf(trace, { state: looked, place }) {
+    return insight(trace, this.by.store.state, { state: looked, place });
+  }
+
+  /** @param {Trace} trace @param {Look} look @param {string} finding of the view */
+  #showScene(trace, look, finding) {
+    const { state, isHeadGiven } = this.by.store;
+    const page = { ...state, ...this.#frame };
+    // A translator's own view opens the head that aligns best, which the finding need not be about.
+    const isChosen = isHeadGiven && state.view !== 'translate';
+    this.scene.show(trace, page, look, { isChosen, finding });
+    if (!page.answers.next_why?.isWaiting) this.#onScene();
   }
 
   /**
@@ -196,8 +244,7 @@ export class Stage {
   #draw(view, trace, look) {
     const { card } = this.by.reader;
     const { layer } = look.state;
-    if (look.place && layer !== null && !holdsLayer(trace, look.place, layer))
-      return this.#awaitLayer(view, trace, layer);
+    if (layer !== null && isMissing(trace, look)) return this.#awaitLayer(view, trace, layer);
     this.#frame.answers = this.#answersFor(view, trace, look);
     const isTooFar = Boolean(trace.resolution) && view.id !== LONG_VIEW;
     const lack = isTooFar ? ONLY_LONG : card?.sites ? this.by.registry.lackOf(view, card) : '';
@@ -298,7 +345,7 @@ export class Stage {
     this.grid = null;
     this.sentence.show(trace);
     this.scene.take(trace);
-    this.show();
+    this.showSoon();
   }
 
   /** Walk a step in the open view. @param {number} by @returns {boolean} false: there is none */
@@ -337,6 +384,11 @@ function decisiveIn(trace, frame, position) {
   if (!reasons || reasons.position !== position || reasons.decisive === null) return null;
   const [, where, layer, head] = partId(reasons.reasons[reasons.decisive]).split(' ');
   return { layer: Number(layer), head: Number(head), ...(trace.target && { where }) };
+}
+
+/** Return true if the weights of the opened layer are not held. @param {Trace} trace @param {Look} look */
+function isMissing(trace, { place, state: { layer } }) {
+  return place !== null && layer !== null && !holdsLayer(trace, place, layer);
 }
 
 /** @param {Card[]} cards of all models */

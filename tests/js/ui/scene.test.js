@@ -180,7 +180,10 @@ test('where nothing is predicted the finding of the view is told, without a swit
   ok(find('#finding').hidden);
 });
 
-const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
+const frame = () =>
+  new Promise((resolve) => {
+    requestAnimationFrame(resolve);
+  });
 
 test('arcs run between the words of the sentence, and those read are marked', async () => {
   all('#hero-words .piece').forEach((node, at) =>

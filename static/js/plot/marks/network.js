@@ -102,7 +102,7 @@ function dotsOf(all, { palette }, idle) {
 }
 
 /** Return the names, each on a ground of its own, as lines pass under it. @param {Node[]} nodes @param {Plan} plan */
-function namesOf(nodes, { palette, width, names }) {
+function namesOf(nodes, { palette, names }) {
   return nodes
     .filter(({ isUsed, isColumn }) => isUsed && !isColumn)
     .map(({ x, y, name }) => ({
@@ -117,7 +117,7 @@ function namesOf(nodes, { palette, width, names }) {
       bgcolor: palette.surface,
       borderpad: 0,
       opacity: 0.9,
-      font: { size: width < NARROW.width ? 10 : 12, color: palette.ink },
+      font: { size: 13, color: palette.ink },
     }));
 }
 
@@ -136,7 +136,7 @@ function columnsOf(nodes, { palette, width }) {
         escapeForPlotly(isNarrow ? shortened(name, NARROW.letters) : name),
       ),
       textposition: 'bottom center',
-      textfont: { size: isNarrow ? 10 : 13, color: palette.ink },
+      textfont: { size: 13, color: palette.ink },
       ...SILENT,
     },
   ];
