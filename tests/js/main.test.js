@@ -65,7 +65,7 @@ answerFrom({
 const link = () => new URLSearchParams(location.hash.slice(1));
 const chosenHead = () =>
   all('.heads-cell').findIndex((cell) => cell.getAttribute('aria-selected') === 'true');
-const arrive = () => settled(80);
+const arrive = () => settled(250);
 const isShown = (view) => !find(`#view-${view}`).hidden;
 
 showTemplate('index.html');

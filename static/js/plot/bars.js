@@ -262,7 +262,7 @@ export function marker(trace, tokens, query, hidden) {
   return (id) => (isKnown && id === right ? { mark: came, markInWords: cameInWords } : nothing);
 }
 
-const SIGNED_ROW = { height: 26, least: 18 };
+const SIGNED_ROW = { height: 26, least: 16 };
 const WIDEST_SIGNED = 720;
 const LETTERS = { wide: 48, narrow: 18 };
 /** Pixels around the bars: the ends above, the axis below. */

@@ -28,7 +28,6 @@ const ABOVE = 8; // pixels from the middle of an arc to its label
 const LABEL = 24; // pixels above an arc, which rises to three quarters of its height
 const LABEL_WIDTH = 44; // pixels that two labels next to each other need
 const MARGIN = 7; // pixels from the text to the way of an arc along it
-const CORNER = 6; // pixels, the radius of a turn of such a way
 const SVG = 'http://www.w3.org/2000/svg';
 
 /** @typedef {{text: string, chance: string}} Slot the next word, and its probability */
@@ -289,7 +288,8 @@ function pathOf(start, end, { frame, zoom, room, isBelow }) {
   if (isBelow) {
     const middle = (y1 + y2) / 2;
     const d = `M${x1} ${y1} C${x1} ${middle} ${x2} ${middle} ${x2} ${y2}`;
-    return { d, places: [{ x: Math.min(x1, x2) - LABEL_WIDTH / 2, y: middle + 5 }] };
+    const isRoomy = y1 - y2 > LABEL; // else the label would lie on a word
+    return { d, places: isRoomy ? [{ x: Math.min(x1, x2) - LABEL_WIDTH / 2, y: middle + 5 }] : [] };
   }
   const isFirst = (/** @type {number} */ y) => y < room + a.height / zoom / 2;
   if (!isFirst(y1) || !isFirst(y2)) {
@@ -336,30 +336,14 @@ function isFree({ x, y }, points, said) {
  */
 function betweenLines([x1, x2], { tops: [y1, y2], bottoms: [b1, b2], width }) {
   const line = b1 - y1;
-  const isDown = y2 > y1 + line / 2;
-  const [from, to] = isDown ? [b1, y2] : [y1, y1 > y2 + line / 2 ? b2 : y2];
-  const lanes = [from, to].map((y) => y + (y === b1 || y === b2 ? MARGIN : -MARGIN));
-  const isFar = Math.abs(to - from) > line;
-  const x = x1 + x2 < width ? -MARGIN : width + MARGIN;
-  const middle = (from + to) / 2;
-  const turns = isFar
-    ? [x1, x, x, x2].map((at, nth) => ({ x: at, y: lanes[nth < 2 ? 0 : 1] }))
-    : [x1, x2].map((at) => ({ x: at, y: from === to ? lanes[0] : middle }));
-  return roundedLine([{ x: x1, y: from }, ...turns, { x: x2, y: to }]);
-}
-
-/** Return a line through points, its corners round. @param {Point[]} points */
-function roundedLine(points) {
-  const corners = points.slice(1, -1).map((corner, nth) => {
-    const [before, after] = [points[nth], points[nth + 2]].map((to) => {
-      const length = Math.hypot(to.x - corner.x, to.y - corner.y) || 1;
-      const part = Math.min(CORNER / length, 0.5);
-      return `${corner.x + (to.x - corner.x) * part} ${corner.y + (to.y - corner.y) * part}`;
-    });
-    return `L${before} Q${corner.x} ${corner.y} ${after}`;
-  });
-  const [first, last] = [points[0], points[points.length - 1]];
-  return `M${first.x} ${first.y} ${corners.join(' ')} L${last.x} ${last.y}`;
+  const isSame = Math.abs(y1 - y2) < line / 2;
+  const isDown = !isSame && y2 > y1;
+  const [from, to] = [isDown ? b1 : y1, isSame || isDown ? y2 : b2];
+  const bend = isSame ? y1 - 2 * MARGIN : (from + to) / 2;
+  if (Math.abs(from - to) < line) return `M${x1} ${from} C${x1} ${bend} ${x2} ${bend} ${x2} ${to}`;
+  const margin = x1 + x2 < width ? -MARGIN : width + MARGIN;
+  const by = isDown ? MARGIN : -MARGIN;
+  return `M${x1} ${from} V${from + by} H${margin} V${to - by} H${x2} V${to}`;
 }
 
 /** @param {Path} path @param {number} share @param {{isPast: boolean, place: Point|undefined|false}} of `place` of its label */

@@ -127,9 +127,9 @@ export class Stage {
   /** Draw the open view and what is around it. */
   show = () => {
     this.#isComing = false;
-    const begun = this.#begin();
-    if (!begun) return;
-    const { trace, id } = begun;
+    const trace = this.#begin();
+    if (!trace) return;
+    const { view: id } = this.by.store.state;
     for (const [each, section] of Object.entries(this.sections)) {
       section.element.hidden = each !== id;
       if (each !== id) section.leave();
@@ -152,41 +152,33 @@ export class Stage {
 
   /** Draw the scene at once, and everything after the next paint. */
   showSoon = () => {
-    const begun = this.#begin();
-    if (!begun) return;
-    const { trace, id } = begun;
-    const look = this.#look(trace);
-    const view = this.#loaded[id];
-    if (!view || isMissing(trace, look)) {
+    const trace = this.#begin();
+    const look = trace && this.#look(trace);
+    const view = this.#loaded[this.by.store.state.view];
+    if (!view || !look || look.position < 0 || isMissing(trace, look)) {
       this.show();
       return;
     }
     this.#frame.answers = this.#answersFor(view, trace, look);
-    if (this.#opensDecisive(trace, look)) {
-      this.showSoon();
-      return;
-    }
-    this.#showScene(trace, look, look.position < 0 ? this.#insightOf(trace, look).said : '');
+    this.#opensDecisive(trace, look);
+    this.#showScene(trace, this.#look(trace), '');
     this.by.onWaiting(true);
-    if (this.#isComing) return;
+    if (!this.#isComing) painted().then(() => this.#isComing && this.show());
     this.#isComing = true;
-    painted().then(() => {
-      if (this.#isComing) this.show();
-    });
   };
 
-  /** Begin a drawing: its frame, with the answers that are known. @returns {{trace: Trace, id: string}|null} null: there is nothing to draw */
+  /** Return the trace to draw, its frame with the answers that are known; null: there is nothing. */
   #begin() {
     const { store, reader } = this.by;
     const { trace } = reader;
-    const { view: id } = store.state;
+    const { view } = store.state;
     // A link may name no view; the state is normalized when its trace arrives.
-    if (!trace || !this.sections[id]) return null;
-    const isSameView = this.#answered.view === id && this.#answered.trace === trace;
+    if (!trace || !this.sections[view]) return null;
+    const isSameView = this.#answered.view === view && this.#answered.trace === trace;
     const answers = isSameView ? this.#frame.answers : {};
     this.#frame = { ...frameNow(reader.catalogue.models), answers };
-    this.#answered = { view: id, trace };
-    return { trace, id };
+    this.#answered = { view, trace };
+    return trace;
   }
 
   /** Open the head that decides the prediction, unless another was named. @param {Trace} trace @param {Look} look */
@@ -209,7 +201,7 @@ export class Stage {
     const side = grid?.sides?.rows ?? predictingSide(trace);
     sentence.choose(side, grid?.query === undefined ? queryOf(looked, trace, side) : grid.query);
     sentence.follow(grid?.parts ?? {});
-    const { said, label } = this.#insightOf(trace, look);
+    const { said, label } = insight(trace, state, { state: looked, place });
     sentence.explain(said);
     this.#showScene(trace, look, said);
     // The finding tells what the head reads; the sentence on its row would say it again.
@@ -217,11 +209,6 @@ export class Stage {
     this.insight.textContent = [isTold ? '' : said, label].filter(Boolean).join(' ');
     this.showLayer(trace, { ...state, ...this.scene.subject() }, this.#frame.palette);
     this.#markSentence();
-  }
-
-  /** @param {Trace} trace @param {Look} look */
-  #insightOf(trace, { state: looked, place }) {
-    return insight(trace, this.by.store.state, { state: looked, place });
   }
 
   /** @param {Trace} trace @param {Look} look @param {string} finding of the view */
@@ -420,7 +407,7 @@ function isSaved() {
 }
 
 /** Pixels around a drawing while it is presented: its heading above, the bar below; and how wide a square may be. */
-const PRESENTED = { around: 90, least: 280, stretch: 1.6 };
+const PRESENTED = { around: 90, least: 200, stretch: 1.6 };
 
 /** Return the greatest height of a drawing: while it is presented, what the scene leaves of the screen. */
 function heightOfDrawing() {
