@@ -1,5 +1,6 @@
 """The command line as a whole: exit codes, and a start that does not wait for PyTorch."""
 
+import os
 import socket
 import subprocess
 import sys
@@ -59,8 +60,10 @@ with TestClient(create_app(Settings()), base_url="http://localhost") as client:
 """
 
 
-def test_commands_pages_and_experiments_need_nothing_of_the_lab():
-    done = subprocess.run([sys.executable, "-c", WITHOUT_LAB], capture_output=True, text=True)
+def test_commands_pages_and_experiments_need_nothing_of_the_lab(zoo):
+    of_tests = {"HEADLIGHT_ZOO_DIR": str(zoo), "HEADLIGHT_DEFAULT_MODEL": "tiny"}
+    command, environment = [sys.executable, "-c", WITHOUT_LAB], os.environ | of_tests
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     assert "likely to come next" in done.stdout
     assert " train " not in done.stdout

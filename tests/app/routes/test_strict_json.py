@@ -111,25 +111,11 @@ def test_a_text_is_counted_before_it_is_normalised(client, problem):
     assert problem(response, 422, "too-many-characters")["actual"] == 60_001
 
 
-def routes_with_a_body():
-    routes = [route for router in ROUTERS for route in router.routes]
-    return [route for route in routes if route.body_field is not None]
-
-
-@pytest.mark.parametrize(
-    ("body", "kind"),
-    [
-        (b'{"text": "\\ud800"}', "malformed-json"),
-        (b'{"a": NaN}', "malformed-json"),
-        (b'{"a": 1, "a": 1}', "duplicate-key"),
-    ],
-)
-def test_every_route_with_a_body_reads_it_strictly(client, problem, body, kind):
-    routes = routes_with_a_body()
+def test_every_route_with_a_body_reads_only_json(client, problem):
+    routes = [route for router in ROUTERS for route in router.routes if route.body_field]
     assert len(routes) >= 11
     for route in routes:
         path = re.sub(r"\{\w+\}", "tiny", route.path)
-        problem(client.post(path, content=body, headers=JSON), 400, kind)
         plain = client.post(path, content=b"{}", headers={"content-type": "text/plain"})
         problem(plain, 415, "unsupported-media-type")
 

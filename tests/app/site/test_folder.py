@@ -131,20 +131,20 @@ def trace_in(archive):
     return read_trace(planes.T.tobytes()[: header["whole"]["end"]])
 
 
-def test_a_site_written_again_differs_in_no_byte(site, tmp_path, settings, plan):
-    n_bytes = write_site(tmp_path / "site", plan, settings)
-    assert contents(tmp_path / "site") == contents(site)
-    assert n_bytes == sum(map(len, contents(site).values()))
-
-
-def test_a_site_replaces_a_site_and_nothing_else(tmp_path, settings):
+def test_a_site_written_over_another_differs_in_no_byte(site, tmp_path, settings, plan):
     out = tmp_path / "site"
     out.mkdir()
     (out / MARK).write_text("{}")
     (out / "old.js").write_text("")
-    write_site(out, Plan(), settings)
-    assert not (out / "old.js").exists()
-    (out / MARK).unlink()
+    n_bytes = write_site(out, plan, settings)
+    assert contents(out) == contents(site)
+    assert n_bytes == sum(map(len, contents(site).values()))
+
+
+def test_a_site_replaces_nothing_but_a_site(tmp_path, settings):
+    out = tmp_path / "site"
+    out.mkdir()
+    (out / "mine.js").write_text("")
     with pytest.raises(SiteError, match="holds something else than a site; name another folder"):
         write_site(out, Plan(), settings)
     (tmp_path / "file").write_text("mine")

@@ -16,10 +16,6 @@ import { isMapped, NO_ATTENTION, showing } from './sides.js';
 /**
  * @import { Matrix, NamedArray, Trace } from '../../trace/trace.js'
  * @import { Figure, ViewState } from '../../plot/figure.js'
- * @import { Table } from '../../plot/chart.js'
- * @import { CellCursor } from '../../plot/grid.js'
- * @import { Datum, Meaning } from '../../plot/marks/mark.js'
- * @import { Ramp } from '../../plot/scales.js'
  * @import { Patch } from '../../state/state.js'
  * @import { MappedSide, Side } from './sides.js'
  */
@@ -41,69 +37,47 @@ export function headsFigure({ a, b }, state) {
   const moved = movedByHead(a, b);
   const places = heldWeightsAt(a.place, a.trace);
   const [layers, sites] = [places.map(({ layer }) => layer), places.map(({ site }) => site)];
+  const most = extent(moved);
+  const written = percentUpTo(most);
   return {
     help:
       WHAT_MOVED +
       (state.compare_with === 'edit' && state.compare_edit === 'heads' ? STILL_ATTENDS : ''),
     summary: `Change of attention by layer and head: ${moved.rows} layers of ${moved.columns} heads.`,
-    ...headMap(
-      moved,
-      layers,
+    ...chart(
       {
-        ramp: { title: 'moved', domain: [0, extent(moved) || 1], write: percentOnBar },
-        text: percentUpTo(extent(moved)),
-        meaning: {
-          format: (part) => percent(part),
-          name: ({ row, column }) => `layer ${layers[row]}, head ${column}`,
-          say: ({ row, column, value }) =>
-            `Layer ${layers[row]}, head ${column}: ${percent(value)} of its attention moved between A and B`,
-          choose: ({ row, column }) => showing({ a }, state, { layer: layers[row], head: column }),
-        },
+        x: band(range(moved.columns).map(String), { title: 'head' }),
+        y: band(layers.map((layer) => `layer ${layer}`)),
+        marks: [
+          cell(moved, {
+            ramp: { title: 'moved', domain: [0, most || 1], write: percentOnBar },
+            text: ({ value }) => (Number.isNaN(value) ? '' : written(value)),
+            format: (part) => percent(part),
+            name: ({ row, column }) => `layer ${layers[row]}, head ${column}`,
+            say: ({ row, column, value }) =>
+              `Layer ${layers[row]}, head ${column}: ${percent(value)} of its attention moved between A and B`,
+            choose: ({ row, column }) =>
+              showing({ a }, state, { layer: layers[row], head: column }),
+          }),
+        ],
+        size: { isSquare: true, row: CELL },
         table: {
+          rows: { title: 'layer' },
           quantity: `share of attention that moved from A (${a.name}) to B (${b.name})`,
           request: { ...b.request, capture: sites },
           before: { ...a.request, capture: sites },
           made: 'The first answer is B, the second A: the drawing shows half the sum of absolute changes of a row, averaged over rows',
         },
         cursor: {
+          chooseHint: 'Enter shows the head in the maps above',
           note: 'Choose a head to see it in the maps above.',
+          start: largestIn(moved),
           chosen: { row: layers.indexOf(a.layer), column: a.head },
         },
       },
       state,
     ),
   };
-}
-
-/**
- * Draw a number for each head, a row a layer.
- * @param {Matrix} matrix
- * @param {number[]} layers
- * @param {{ramp: Ramp, text: (value: number) => string, meaning: Partial<Meaning<Datum>>, table: Table, cursor: Partial<CellCursor>}} of `text`: a number in its cell
- * @param {ViewState} state
- */
-function headMap(matrix, layers, { ramp, text, meaning, table, cursor }, state) {
-  return chart(
-    {
-      x: band(range(matrix.columns).map(String), { title: 'head' }),
-      y: band(layers.map((layer) => `layer ${layer}`)),
-      marks: [
-        cell(matrix, {
-          ramp,
-          text: ({ value }) => (Number.isNaN(value) ? '' : text(value)),
-          ...meaning,
-        }),
-      ],
-      size: { isSquare: true, row: CELL },
-      table: { rows: { title: 'layer' }, ...table },
-      cursor: {
-        chooseHint: 'Enter shows the head in the maps above',
-        start: largestIn(matrix),
-        ...cursor,
-      },
-    },
-    state,
-  );
 }
 
 /** Write a percentage; small ones have one more digit. @param {number} top */
@@ -124,16 +98,13 @@ function percentOnBar(value) {
  * @returns {{label: string, patch: Patch}[]}
  */
 export function openMostChanged({ a, b }, state) {
-  if (!isMapped(a) || !isMapped(b)) return [];
-  const moved = movedByHead(a, b);
-  const { row, column } = largestIn(moved);
-  const { layer } = weightsAt(a.place, a.trace)[row];
-  if (moved.data[row * moved.columns + column] === 0 || (layer === a.layer && column === a.head))
-    return [];
+  const most = mostChanged({ a, b });
+  if (!isMapped(a) || !most || (most.layer === a.layer && most.head === a.head)) return [];
+  const { layer, head } = most;
   return [
     {
-      label: `Show the head that changed most: layer ${layer}, head ${column}`,
-      patch: showing({ a }, state, { layer, head: column }),
+      label: `Show the head that changed most: layer ${layer}, head ${head}`,
+      patch: showing({ a }, state, { layer, head }),
     },
   ];
 }

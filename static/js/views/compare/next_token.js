@@ -80,7 +80,7 @@ function queryIn(a, b, query, state) {
   const side = predictingSide(a.trace);
   const inB = counterpart(alignTokens(a, b, side), query);
   if (inB >= 0) return inB;
-  return state.query === null ? queryOf({ ...state, query: null }, b.trace) : -1;
+  return state.query === null ? queryOf(state, b.trace) : -1;
 }
 
 /** @param {NextChange} nextChange */
