@@ -25,7 +25,7 @@ import { choice, tokenOptions } from '../../ui/controls.js';
 
 const CHOICES = 12;
 const ANALYSIS = 'logit_attribution';
-/** What a card leaves out where no logit is split, the reason that is told first. */
+/** The parts a card leaves out where no logit is split; the reason of the first is told. */
 const UNSPLIT = ['sum', 'norms', 'logit_lens', 'linear_exit'];
 
 const SHOW = [
