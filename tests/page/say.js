@@ -123,5 +123,5 @@ for await (const line of createInterface({ input: process.stdin })) {
     ...ofViews(trace),
     ...(isFull ? await ofScene(trace, fetchMore, without) : []),
   ].filter(({ said }) => said !== '');
-  process.stdout.write(`${JSON.stringify({ model, text, id: trace.id, said })}\n`);
+  process.stdout.write(`${JSON.stringify({ text, target: trace.target ?? '', said })}\n`);
 }

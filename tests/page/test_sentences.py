@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
@@ -29,6 +29,7 @@ ZOO = ROOT / "model" / "zoo"
 MODELS = sorted(folder.name for folder in ZOO.iterdir() if folder.is_dir())
 
 
+@cache
 def front_matter(model):
     if model == REAL:
         return {"title": model, "examples": {}}
@@ -89,6 +90,7 @@ def said_of(url, model, texts, every, scenes, without):
         yield json.loads(line)
 
 
+@cache
 def profile_of(model):
     path = ZOO / model / "heads.json"
     return json.loads(path.read_text()) if path.exists() else None
@@ -110,7 +112,8 @@ def judged(url, model, texts, every=1, scenes=1, without=()):
             if "problem" in answer:  # the model cannot read it
                 counts["refused"] += 1
                 continue
-            trace = client.trace(answer["text"], model=model, capture=capture, analyses=analyses)
+            asked = {"model": model, "target": answer["target"] or None}  # translated once
+            trace = client.trace(answer["text"], capture=capture, analyses=analyses, **asked)
             judge = Judge(trace, profile, front_matter(model))
             judge.cards = cards
             judge.card_of_model, judge.n_layers = card, card.n_layers

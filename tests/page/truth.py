@@ -221,6 +221,7 @@ class Judge:
 
     def __init__(self, trace, profile, card):
         self.trace, self.profile, self.card, self.units = trace, profile, card, {}
+        self.done = {}
         source = Side(trace.text, trace.tokens)
         has_target = trace.target_tokens is not None
         self.source = source
@@ -343,10 +344,41 @@ class Judge:
         label = MAP[words]
         score = max(self._scores(said).get(each, 0) for each in label)
         hold(score >= (0.75 if "repetition" in label else 0.54), f"{score:.2f} is on the map")
+        hold(any(self.does(said, each) for each in label), "most rows of this text do not")
+
+    def does(self, said, label):
+        """Return True unless most rows of which a label of a head speaks do something else."""
+        key = (self._path(said), said["head"], label)
+        if key not in self.done:
+            weights = self.trace[f"{self._path(said)}.weights"][said["head"]]
+            told = [self.does_row(said, label, query, row) for query, row in enumerate(weights)]
+            told = [each for each in told if each is not None]
+            self.done[key] = 2 * sum(told) >= len(told)
+        return self.done[key]
+
+    def does_row(self, said, label, query, weights):
+        """Return True if a row does what a label says, None if the label does not speak of it."""
+        rows, columns = self._sides(said["where"])
+        key, is_cross = int(weights.argmax()), said["where"] == "cross"
+        if label == "broad":
+            return bool(weights[key] < 0.5) if query else None
+        if LABELS[label][1] is None or (is_cross and label not in ("sink", "punctuation")):
+            return None
+        if not is_cross and not (query or label in ("next", "induction", "repetition")):
+            return None
+        if label == "next" and query == len(weights) - 1:
+            return None
+        if label == "sink" and key == query and not is_cross:
+            return None
+        if label in ("induction", "repetition"):
+            ids = [token.id for token in rows.tokens]
+            if ids[query] not in ids[: max(query - 1, 0)]:
+                return None
+        return LABELS[label][1](columns, query, key)
 
     def _label(self, said, words):
         match = re.fullmatch(
-            r"Over many (made )?sentences, (.*?)(; at this token, too|; not at this token)?\.",
+            r"Over many (made )?sentences, (.*?)(; at this token, too)?\.",
             words,
         )
         hold(match, "no grammar")
@@ -361,11 +393,9 @@ class Judge:
         hold(bool(match[1]) == (label in ("subject", "antecedent")), "other sentences")
         if (on_map := said.get("map")) and on_map in MAP:
             hold(label in MAP[on_map], "the map says another label")
-        if match[3]:
-            rows, _ = self._sides(said["where"])
-            key = int(self._weights(said).argmax())
-            does = LABELS[label][1](rows, said["query"], key)
-            hold(does == (match[3] == "; at this token, too"), f"the row reads token {key}")
+        does = self.does_row(said, label, said["query"], self._weights(said))
+        hold(does == (True if match[3] else None), "the row does something else")
+        hold(self.does(said, label), "most rows of this text do not")
 
     # --- the model and the text -------------------------------------------------------------------
 

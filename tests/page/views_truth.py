@@ -240,15 +240,17 @@ class ViewJudge(SceneJudge):
             path, head = f"{part['stack']}.layers.{layer}.{kind}", part["index"]
             if effect:
                 equals(effect[1], found[f"{kind}.heads"][layer][head], 2)
-            self._labels(words, f"{path}", head)
+            self._labels(words, path, {"where": part["place"], "layer": layer, "head": head})
 
-    def _labels(self, words, path, head):
+    def _labels(self, words, path, of):
         """Check the labels over many sentences, and those of the text that weights alone give."""
+        head = of["head"]
         profile = self.judge.profile
         scores = profile and profile["attentions"][path][head]["scores"]
         if many := re.search(r"((?:[a-z ]+ \d\.\d+, )*[a-z ]+ \d\.\d+) over many", words):
             for title, score in re.findall(r"([a-z][a-z ]+) (\d\.\d+)", many[1]):
-                equals(score, scores[label_of(title, scores)]["score"])
+                equals(score, scores[name := label_of(title, scores)]["score"])
+                hold(self.judge.does(of, name), f"most rows do nothing of a {title} head")
         if here := re.search(r"(previous|current|next) token (\d\.\d+) in this", words):
             weights = np.asarray(self.judge.trace[f"{path}.weights"], float)[head]
             shift = {"previous": -1, "current": 0, "next": 1}[here[1]]
@@ -467,6 +469,12 @@ class ViewJudge(SceneJudge):
             name = label_of(title, scores)
             hold(scores[name]["score"] >= 0.25 - 1e-3, f"{title} has {scores[name]['score']:.2f}")
             hold(scores[name]["score"] >= 2 * scores[name]["control"], f"{title} and control")
+            hold(self.judge.does(said, name), f"this text is not {title}")
+
+    def _does_other(self, said, _):
+        of = self.judge.profile["attentions"][self.judge._path(said)][said["head"]]
+        hold(of["labels"], "it has no label")
+        hold(not any(self.judge.does(said, each) for each in of["labels"]), "it does")
 
     def _unlabelled(self, said, _):
         of = self.judge.profile["attentions"][self.judge._path(said)][said["head"]]

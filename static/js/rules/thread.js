@@ -139,14 +139,15 @@ function cutInWords({ before, after, share, side }, what) {
 const tokenAt = (trace, { side, index }) => nameToken(readSide(trace, side), index);
 
 /** Return a part with its role, if it has one. @param {Trace} trace @param {Step} step @param {Step|undefined} before */
-function partInWords(trace, { name, attention }, before) {
+function partInWords(trace, { name, attention, query }, before) {
   const [, prefix, layer, head] = /^(encoder\.|cross\.)?(\d+)\.(\w+)$/.exec(name) ?? [];
   if (layer === undefined) return name;
   const stack = (attention ?? before?.attention ?? '').split('.')[0];
   const place = prefix?.slice(0, -1) ?? stack;
   const number = head === 'ff' ? null : Number(head);
   const said = nameOf(trace, { place, layer: Number(layer), head: number });
-  const known = labelledHeads(trace, findPlaces(trace).find(({ id }) => id === place) ?? null);
+  const where = findPlaces(trace).find(({ id }) => id === place) ?? null;
+  const known = labelledHeads(trace, where, query ?? -1);
   const heads = known.find((each) => each.layer === Number(layer))?.heads;
   const role = number !== null && heads?.[number] ? describeRole(heads[number]) : '';
   return role ? `${said} (“${role}”)` : said;

@@ -7,6 +7,7 @@
 
 import { capitalised } from '../words/lists.js';
 import { share } from '../words/numbers.js';
+import { agrees, rowsDoing } from './label_here.js';
 import { isHeld } from './layered.js';
 import { isCausal, layersWith } from './trace.js';
 
@@ -243,7 +244,7 @@ export function looksUpWritten({ card }, { layer, head }) {
  * @property {number} head
  * @property {Label|null} label null: this trace says nothing about it
  * @property {number|null} score between 0 and 1; null: no score reaches its threshold
- * @property {(Label & {score: number})[]|null} profile its labels over many sentences, the highest score first; null: it was not measured
+ * @property {(Label & {score: number})[]|null} profile its labels over many sentences that this text does not disagree with, the highest score first; null: it was not measured, or the text disagrees with all
  */
 
 /** @type {Record<string, [title: string, short: string, help: string]>} */
@@ -318,12 +319,14 @@ export function describeLabel(id) {
 }
 
 /**
- * Return the heads of a place, layer by layer.
+ * Return the heads of a place, layer by layer. A label over many sentences is absent where this text
+ * disagrees, or the open row.
  * @param {Trace} trace
  * @param {Place|null} place
+ * @param {number} [query] the open row
  * @returns {{layer: number, heads: LabelledHead[]}[]}
  */
-export function labelledHeads(trace, place) {
+export function labelledHeads(trace, place, query = -1) {
   return weightsAt(place, trace).map(({ layer, site }) => {
     const labelling = labellingAt(trace, site);
     const profiles = trace.card?.head_labels?.[pathOf(site)];
@@ -331,7 +334,7 @@ export function labelledHeads(trace, place) {
       layer,
       head,
       ...labelIn(labelling, head),
-      profile: profiles ? profileIn(profiles[head]) : null,
+      profile: place && profiles ? profileHere(trace, place, site, head, query) : null,
     }));
     return { layer, heads };
   });
@@ -340,9 +343,21 @@ export function labelledHeads(trace, place) {
 /** @param {string} site of weights */
 const pathOf = (site) => site.replace(/\.weights$/, '');
 
-/** @param {Record<string, number>} [scores] by label */
-function profileIn(scores = {}) {
-  return Object.entries(scores).map(([id, score]) => ({ ...describeLabel(id), score }));
+/**
+ * Return for each row of a head whether it does what a label says; null: the label says nothing of it.
+ * @param {Trace} trace @param {Place} place @param {string} site of the weights @param {number} head @param {string} id
+ */
+export function rowsHere(trace, place, site, head, id) {
+  const keys = { tokens: tokensOf(trace, place.columns), isOneText: place.rows === place.columns };
+  return rowsDoing(trace.tensors[site], keys, head, id);
+}
+
+/** @param {Trace} trace @param {Place} place @param {string} site @param {number} head @param {number} query */
+function profileHere(trace, place, site, head, query) {
+  const all = Object.entries(trace.card?.head_labels?.[pathOf(site)][head] ?? {});
+  const kept = all.filter(([id]) => agrees(rowsHere(trace, place, site, head, id), query));
+  const isOther = kept.length === 0 && all.length > 0;
+  return isOther ? null : kept.map(([id, score]) => ({ ...describeLabel(id), score }));
 }
 
 /**

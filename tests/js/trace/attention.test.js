@@ -70,12 +70,12 @@ test('each head has the label that the API gives it, with its score', () => {
 test('the labels of a profile stand apart from the label in the text', () => {
   const trace = labelled();
   const path = 'decoder.layers.0.self_attention';
-  const card = { ...trace.card, head_labels: { [path]: [{ sink: 0.96, repetition: 0.81 }, {}] } };
+  const card = { ...trace.card, head_labels: { [path]: [{ sink: 0.96, subject: 0.81 }, {}] } };
   const [first, second] = headsOf({ ...trace, card });
   deepEqual(
     first.heads.map((head) => [labelInWords(head), profileInWords(head)]),
     [
-      ['previous token 0.900', 'sink 0.960, induction on random tokens 0.810'],
+      ['previous token 0.900', 'sink 0.960, subject 0.810'],
       ['sink 0.600', 'no label'],
     ],
   );

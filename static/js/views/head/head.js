@@ -15,7 +15,9 @@ import {
   choosePlace,
   tokensOf,
   heldWeightsAt,
+  rowsHere,
 } from '../../trace/attention.js';
+import { agrees } from '../../trace/label_here.js';
 import { capitalised, enumerated } from '../../words/lists.js';
 import { decimal, grouped, percent, share, signed } from '../../words/numbers.js';
 import { guessInWords, nameOfGuess, named } from '../../words/tokens.js';
@@ -140,7 +142,7 @@ export const head = {
     return {
       title,
       summary: `${rows.length} scores of the head over ${grouped(profiles.sentences)} sentences.`,
-      help: helpFor(profile, profiles),
+      help: helpFor(profile, profiles, heldIn(trace, place, state, profile)),
       facts: factsOf(trace, place, state, profile, profiles),
       ...scoreBars(trace, place, rows, state),
       actions: profile.strongest.map((example) => ({
@@ -178,10 +180,18 @@ function rowsOf({ scores, labels }) {
     .sort((a, b) => b.score - a.score);
 }
 
-/** @param {HeadProfile} profile @param {HeadProfiles} profiles */
-function helpFor({ labels }, { sentences, text }) {
+/** Return the labels that this text does not disagree with. @param {Trace} trace @param {Place} place @param {ViewState} state @param {HeadProfile} profile */
+function heldIn(trace, place, { layer, head: number }, { labels }) {
+  const site = `${place.stack}.layers.${layer}.${place.ending}.weights`;
+  return labels.filter((id) => agrees(rowsHere(trace, place, site, number, id), -1));
+}
+
+/** @param {HeadProfile} profile @param {HeadProfiles} profiles @param {string[]} held the labels that are told */
+function helpFor({ labels }, { sentences, text }, held) {
   const over = `over ${grouped(sentences)} sentences of ${textsInWords(text)}`;
-  const named = labels.map((name) => `“${titleOfScore(name)}”`);
+  const named = held.map((name) => `“${titleOfScore(name)}”`);
+  if (labels.length > 0 && held.length === 0)
+    return `The scores are means ${over}. In this text the head does something else.`;
   return labels.length > 0
     ? `The head is labelled ${enumerated(named)}, with a score of at least 0.25 and twice its control, ${over}.`
     : `No score reaches 0.25 and twice its control, ${over}.`;

@@ -163,12 +163,12 @@ function moved(trace, { before, cell: { place, key, weights } }, { weight, most 
 }
 
 /** @param {Trace} trace @param {Cell} cell @param {Row} row of the key @param {string} at the token */
-function whatOf(trace, { path }, { part, name }, at) {
+function whatOf(trace, { path, key }, { part, name }, at) {
   if (part?.kind === 'token') return itself(name, at);
   if (part?.kind === 'position') return `the place of ${at}`;
   if (!part || part.layer === null) return name;
   const place = findPlaces(trace).find(({ id }) => id === placeOf(path, part));
-  const known = labelledHeads(trace, place ?? null).find(({ layer }) => layer === part.layer);
+  const known = labelledHeads(trace, place ?? null, key).find(({ layer }) => layer === part.layer);
   const role = part.head !== null && known ? describeRole(known.heads[part.head]) : '';
   return `what ${name}${role && ` (“${role}”)`} wrote at ${at}`;
 }

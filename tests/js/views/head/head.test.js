@@ -61,6 +61,19 @@ test('a head shows its scores, the highest first, beside their controls', () => 
   match(facts['In this text'], /sink 0\.75/);
 });
 
+test('where most rows do something else, the head is not called by its label', () => {
+  const trace = labelled();
+  const site = 'decoder.layers.0.self_attention.weights';
+  const weights = trace.tensors[site];
+  const [, rows, columns] = weights.shape;
+  const data = new Float32Array(weights.data.length);
+  for (let row = 0; row < data.length / columns; row += 1) data[row * columns + (row % rows)] = 1;
+  const other = { ...trace, tensors: { ...trace.tensors, [site]: { ...weights, data, scale: 1 } } };
+  const { help } = head.figure(other, stateOf(HEADS));
+  equal(/labelled/.test(help), false);
+  match(help, /1,000 sentences.* In this text the head does something else\.$/);
+});
+
 test('a strongest sentence opens the attention of this head at its token', () => {
   const [{ label, patch }] = head.figure(sampleTrace(), stateOf(HEADS)).actions;
   match(label, /“sat” looks at “cat”/);
