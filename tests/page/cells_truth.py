@@ -262,7 +262,7 @@ class CellJudge(ViewJudge):
     def _bars(self, of, value):
         equals(of["much"], abs(value), 2)
         hold(
-            number(of["much"]) < 0.006 or plain(of["word"]) == self.names[int(value < 0)],
+            abs(value) < 0.006 or plain(of["word"]) == self.names[int(value < 0)],
             "the other",
         )
 

@@ -343,21 +343,16 @@ export function labelledHeads(trace, place, query = -1) {
 /** @param {string} site of weights */
 const pathOf = (site) => site.replace(/\.weights$/, '');
 
-/**
- * Return for each row of a head whether it does what a label says; null: the label says nothing of it.
- * @param {Trace} trace @param {Place} place @param {string} site of the weights @param {number} head @param {string} id
- */
-export function rowsHere(trace, place, site, head, id) {
-  const keys = { tokens: tokensOf(trace, place.columns), isOneText: place.rows === place.columns };
-  return rowsDoing(trace.tensors[site], keys, head, id);
-}
-
 /** @param {Trace} trace @param {Place} place @param {string} site @param {number} head @param {number} query */
 function profileHere(trace, place, site, head, query) {
   const all = Object.entries(trace.card?.head_labels?.[pathOf(site)][head] ?? {});
-  const kept = all.filter(([id]) => agrees(rowsHere(trace, place, site, head, id), query));
-  const isOther = kept.length === 0 && all.length > 0;
-  return isOther ? null : kept.map(([id, score]) => ({ ...describeLabel(id), score }));
+  const rowsOf = (/** @type {string} */ id) => rowsDoing(trace, place, site, head, id);
+  const profile = all
+    .filter(([id]) => agrees(rowsOf(id)))
+    .map(([id, score]) => ({ ...describeLabel(id), score }));
+  const told = toldLabel({ profile });
+  const isOther = told ? rowsOf(told.id)[query] === false : all.length > 0;
+  return isOther ? null : profile;
 }
 
 /**
@@ -495,11 +490,15 @@ export function labelInWords({ label, score }) {
 }
 
 /**
- * Return a head's labels over many sentences: `sink 0.96, punctuation 0.40`.
- * @param {Pick<LabelledHead, 'profile'>} head
- * @returns {string} empty if its model has no profile
+ * Return what a head does over many sentences, and in this text: `sink 0.96 over many sentences, previous
+ * token 0.61 in this text`.
+ * @param {LabelledHead} head
+ * @returns {string} empty if it has no label
  */
-export function profileInWords({ profile }) {
-  if (!profile) return '';
-  return profile.map(({ title, score }) => `${title} ${share(score)}`).join(', ') || 'no label';
+export function labelsInWords(head) {
+  const many = head.profile?.map(({ title, score }) => `${title} ${share(score)}`).join(', ');
+  const inText = head.label?.id === 'mixed' ? '' : labelInWords(head);
+  return [many && `${many} over many sentences`, inText && `${inText} in this text`]
+    .filter(Boolean)
+    .join(', ');
 }

@@ -1,12 +1,12 @@
 /** Whether a text does what the label of a head says that the head does over many sentences. */
 
 import { isHeld } from './layered.js';
-import { highestIn } from './trace.js';
+import { highestIn, matrixAt, range, rowOf } from './trace.js';
 
-/** @import { NamedArray, Token } from './trace.js' */
+/** @import { Place } from './attention.js' */
+/** @import { NamedArray, Token, Trace } from './trace.js' */
 
-/** @typedef {{tokens: Token[], isOneText: boolean}} Keys the tokens that are read, and whether they are those that read */
-/** @typedef {Keys & {query: number, key: number, weight: number}} Row of one head, and the key with its greatest weight */
+/** @typedef {{tokens: Token[], isOneText: boolean, query: number, key: number, weight: number}} Row the tokens that it reads, if they are those that read, and the key with its greatest weight */
 
 /** By label: whether a row does it; null: the label says nothing of this row. @type {Record<string, (row: Row) => boolean|null>} */
 const HERE = {
@@ -45,36 +45,30 @@ const known = new WeakMap();
 
 /**
  * Return for each row of a head whether it does what a label says; null: the label says nothing of it.
- * @param {NamedArray} weights head × query × key
- * @param {Keys} keys
- * @param {number} head
- * @param {string} id of the label
+ * @param {Trace} trace @param {Place} place @param {string} site of the weights @param {number} head @param {string} id
  * @returns {(boolean|null)[]} empty if the weights are not here, or no row can tell
  */
-export function rowsDoing(weights, keys, head, id) {
+export function rowsDoing(trace, place, site, head, id) {
+  const weights = trace.tensors[site];
   if (!HERE[id] || !isHeld(weights)) return [];
   const kept = known.get(weights) ?? new Map();
   known.set(weights, kept);
   const name = `${id} ${head}`;
-  if (!kept.has(name)) kept.set(name, readRows(weights, keys, head, HERE[id]));
-  return kept.get(name) ?? [];
-}
-
-/** @param {NamedArray} weights @param {Keys} keys @param {number} head @param {(row: Row) => boolean|null} does */
-function readRows({ shape: [, rows, columns], data, scale }, keys, head, does) {
-  return Array.from({ length: rows }, (_, query) => {
-    const start = (head * rows + query) * columns;
-    const key = highestIn(Array.from({ length: columns }, (__, at) => data[start + at]));
-    return does({ ...keys, query, key, weight: data[start + key] * scale });
+  if (kept.has(name)) return kept.get(name) ?? [];
+  const isOneText = place.rows === place.columns;
+  const tokens = (place.columns === 'target' ? trace.target_tokens : trace.tokens) ?? [];
+  const matrix = matrixAt(weights, head);
+  const does = range(matrix.rows).map((query) => {
+    const row = rowOf(matrix, query);
+    const key = highestIn(row);
+    return HERE[id]({ tokens, isOneText, query, key, weight: row[key] });
   });
+  kept.set(name, does);
+  return does;
 }
 
-/**
- * Return true unless most rows of a text that a label speaks of, or the open one, do something else.
- * @param {(boolean|null)[]} rows
- * @param {number} query the open row; −1: none
- */
-export function agrees(rows, query) {
+/** Return true unless most rows of a text that a label speaks of do something else. @param {(boolean|null)[]} rows */
+export function agrees(rows) {
   const told = rows.filter((does) => does !== null);
-  return rows[query] !== false && 2 * told.filter(Boolean).length >= told.length;
+  return 2 * told.filter(Boolean).length >= told.length;
 }

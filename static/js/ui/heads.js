@@ -6,10 +6,9 @@
 
 import {
   bareTitle,
-  labelInWords,
+  labelsInWords,
   labelledHeads,
   choosePlace,
-  profileInWords,
   describeRole,
   restOnFirst,
   weightsAt,
@@ -234,18 +233,7 @@ function headline(heads, every) {
 
 /** Return a map by name, with what its head does. @param {LabelledHead} head */
 function spoken(head) {
-  return [`Layer ${head.layer}, head ${head.head}`, labelsOf(head)].filter(Boolean).join(': ');
-}
-
-/**
- * Return a head's label in this text, and apart from it those over many sentences.
- * @param {LabelledHead} head
- */
-function labelsOf(head) {
-  const profile = profileInWords(head);
-  return [labelInWords(head), profile && `over many sentences ${profile}`]
-    .filter(Boolean)
-    .join('; ');
+  return [`Layer ${head.layer}, head ${head.head}`, labelsInWords(head)].filter(Boolean).join(': ');
 }
 
 /** Return the caption of a map: what its head is for. @param {LabelledHead} labelled */

@@ -9,7 +9,7 @@ import {
   choosePlace,
   findPlaces,
   predictingSide,
-  profileInWords,
+  labelsInWords,
   sideOf,
   chooseStack,
 } from '../../../static/js/trace/attention.js';
@@ -72,15 +72,11 @@ test('the labels of a profile stand apart from the label in the text', () => {
   const path = 'decoder.layers.0.self_attention';
   const card = { ...trace.card, head_labels: { [path]: [{ sink: 0.96, subject: 0.81 }, {}] } };
   const [first, second] = headsOf({ ...trace, card });
-  deepEqual(
-    first.heads.map((head) => [labelInWords(head), profileInWords(head)]),
-    [
-      ['previous token 0.900', 'sink 0.960, subject 0.810'],
-      ['sink 0.600', 'no label'],
-    ],
-  );
+  deepEqual(first.heads.map(labelsInWords), [
+    'sink 0.960, subject 0.810 over many sentences, previous token 0.900 in this text',
+    'sink 0.600 in this text',
+  ]);
   equal(second.heads[0].profile, null, 'an attention that was not measured');
-  equal(profileInWords(headsOf(trace)[0].heads[0]), '');
 });
 
 test('every label of the API has words on the page, and another keeps its name', () => {

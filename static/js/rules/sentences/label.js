@@ -3,13 +3,8 @@
  * not said where this text, or the open row, does something else.
  */
 
-import {
-  choosePlace,
-  labelledHeads,
-  rowsHere,
-  toldLabel,
-  weightsAt,
-} from '../../trace/attention.js';
+import { choosePlace, labelledHeads, toldLabel, weightsAt } from '../../trace/attention.js';
+import { rowsDoing } from '../../trace/label_here.js';
 import { percent, share } from '../../words/numbers.js';
 
 /** @import { Trace } from '../../trace/trace.js' */
@@ -59,6 +54,6 @@ export function explainLabel(trace, state, query) {
   const { id, score } = label;
   const many = `Over many ${MADE.includes(id) ? 'made ' : ''}sentences`;
   const said = SAID[id](id === 'monotonic' ? share(score, 2) : percent(score, 0));
-  const isHere = rowsHere(trace, place, weightsAt(place, trace)[at].site, state.head, id)[query];
+  const isHere = rowsDoing(trace, place, weightsAt(place, trace)[at].site, state.head, id)[query];
   return `${many}, ${said}${isHere ? '; at this token, too' : ''}.`;
 }

@@ -12,12 +12,11 @@ import {
   isLabelling,
   isOfText,
   isRating,
-  labelInWords,
+  labelsInWords,
   labelledHeads,
   choosePlace,
   findPlaces,
   predictingSide,
-  profileInWords,
   describeRole,
   chooseStack,
   tokensOf,
@@ -279,13 +278,6 @@ function readPrediction(trace, query) {
       : title,
     note: guessInWords(best.text).trim().slice(0, 7) || '→',
   };
-}
-
-/** Return what a head does over many sentences, and in this text. @param {LabelledHead} head */
-function labelsInWords(head) {
-  const inText = head.label && head.label.id !== 'mixed' ? labelInWords(head) : '';
-  const many = head.profile?.length ? `${profileInWords(head)} over many sentences` : '';
-  return [many, inText && `${inText} in this text`].filter(Boolean).join(', ');
 }
 
 /** @param {string} name @param {(string|undefined)[]} facts */

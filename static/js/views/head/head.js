@@ -15,9 +15,8 @@ import {
   choosePlace,
   tokensOf,
   heldWeightsAt,
-  rowsHere,
 } from '../../trace/attention.js';
-import { agrees } from '../../trace/label_here.js';
+import { agrees, rowsDoing } from '../../trace/label_here.js';
 import { capitalised, enumerated } from '../../words/lists.js';
 import { decimal, grouped, percent, share, signed } from '../../words/numbers.js';
 import { guessInWords, nameOfGuess, named } from '../../words/tokens.js';
@@ -183,7 +182,7 @@ function rowsOf({ scores, labels }) {
 /** Return the labels that this text does not disagree with. @param {Trace} trace @param {Place} place @param {ViewState} state @param {HeadProfile} profile */
 function heldIn(trace, place, { layer, head: number }, { labels }) {
   const site = `${place.stack}.layers.${layer}.${place.ending}.weights`;
-  return labels.filter((id) => agrees(rowsHere(trace, place, site, number, id), -1));
+  return labels.filter((id) => agrees(rowsDoing(trace, place, site, number, id)));
 }
 
 /** @param {HeadProfile} profile @param {HeadProfiles} profiles @param {string[]} held the labels that are told */

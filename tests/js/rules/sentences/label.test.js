@@ -29,7 +29,11 @@ test('a label is said with its share, but not where the open row does something 
   );
   equal(said(trace, 4), '');
   match(said(trace, 0), /token before\.$/, 'no token is before the first');
-  equal(said(labelled({ previous: 0.62, broad: 0.5 }), 6).includes('entropy'), false);
+  equal(
+    said(labelled({ previous: 0.62, subject: 0.5 }), 4),
+    '',
+    'nor another than that of the map',
+  );
 });
 
 test('on the map stands only a label that most rows deserve, and the line says the same one', () => {
