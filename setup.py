@@ -1,7 +1,8 @@
 """The packages, found by their folders: one name in site-packages.
 
 app/ is the package headlight, and each folder next to it lies inside: model/ is headlight.model. A
-wheel carries static/ and templates/ as well. The lab may be absent: the product does without it.
+wheel carries static/, templates/ and the documents as well. The lab may be absent: the product does
+without it.
 
 The README's links lead into the repository. In the description of a distribution they are absolute
 where GITHUB_SERVER_URL and GITHUB_REPOSITORY say its address, as they do in a workflow.
@@ -12,9 +13,11 @@ import re
 from pathlib import Path
 
 from setuptools import setup
+from setuptools.command.build_py import build_py
 
 FOLDERS = {
     "headlight": "app",
+    "headlight.docs": "docs",
     "headlight.lab": "lab",
     "headlight.model": "model",
     "headlight.static": "static",
@@ -27,6 +30,17 @@ with_modules = {
     for path in Path(folder).rglob("*.py")
 }
 
+
+class BuildWithDocuments(build_py):
+    """Let the wheel hold the document that lies at the top of a checkout."""
+
+    def run(self) -> None:
+        """Build, then copy it."""
+        super().run()
+        if not self.editable_mode and Path("CONTRIBUTING.md").is_file():
+            self.copy_file("CONTRIBUTING.md", str(Path(self.build_lib, "headlight")))
+
+
 readme, urls = Path("README.md").read_text(encoding="utf-8"), {}
 if repository := os.environ.get("GITHUB_REPOSITORY"):
     home = f"{os.environ.get('GITHUB_SERVER_URL', 'https://github.com')}/{repository}"
@@ -36,6 +50,7 @@ if repository := os.environ.get("GITHUB_REPOSITORY"):
     urls |= {"Changelog": f"{home}/blob/HEAD/CHANGELOG.md", "Issues": f"{home}/issues"}
 
 setup(
+    cmdclass={"build_py": BuildWithDocuments},
     long_description=readme,
     long_description_content_type="text/markdown",
     project_urls=urls,

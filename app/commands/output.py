@@ -13,6 +13,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from itertools import product, repeat
 from pathlib import Path
 from time import monotonic
@@ -70,7 +71,10 @@ def note(text: str | Text) -> None:
 
 @contextmanager
 def progress(title: str) -> Iterator[Callable[[float], object]]:
-    """Yield what is told the share that is done: a bar after a second, or lines in a log."""
+    """Yield what is told the share that is done: a bar after a second, or lines in a log.
+
+    Both say the time that is left, at the speed so far.
+    """
     began = said = monotonic()
     with Progress(console=notes, transient=True, disable=not notes.is_terminal) as bar:
         task = bar.add_task(title, total=1.0, visible=False)
@@ -80,7 +84,8 @@ def progress(title: str) -> Iterator[Callable[[float], object]]:
             bar.update(task, completed=share, visible=monotonic() - began > 1)
             if not notes.is_terminal and monotonic() - said > SECONDS_BETWEEN_LINES:
                 said = monotonic()
-                note(f"{title}: {share:.0%}")
+                left = timedelta(seconds=round((said - began) * (1 / share - 1))) if share else "?"
+                note(f"{title}: {share:.0%} · {left} left")
 
         yield report
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headlight.commands.options import ModelsDir
-from headlight.commands.output import note
+from headlight.commands.output import note, progress
 from headlight.commands.parsing import Commands, UsageError, option, settings_with_models
 
 if TYPE_CHECKING:
@@ -42,7 +42,8 @@ def site(
     """Write the pages as files for any static host; they open from a disk, too.
 
     The site holds the examples of every model, the chapters, and the experiments with a few
-    settings each. Their answers are computed now, which takes some minutes.
+    settings each. Their answers are computed now, which takes some minutes. Stop it at any time:
+    an earlier site stays in its place until the new one is whole.
     """
     from headlight.site.folder import Plan, write_site
 
@@ -53,10 +54,8 @@ def site(
         chapters=chapters or [], texts=_texts(texts, settings) if texts else (), server=server
     )
 
-    def tell(what: str) -> None:
-        note(what)
-
-    n_bytes = write_site(out, plan, settings, tell)
+    with progress("writing the site") as on_progress:
+        n_bytes = write_site(out, plan, settings, on_progress, note)
     note(
         f"{out} is written: {n_bytes / 1e6:.1f} MB. Open {out / 'index.html'}, or serve it: "
         f"python -m http.server --directory {out}"

@@ -72,11 +72,11 @@ class Answers:
 
     Args:
         settings: of the models and their limits.
-        on_progress: called with what is being computed.
+        on_note: called with what is left out.
     """
 
     settings: Settings
-    on_progress: Callable[[str], object] = lambda _: None
+    on_note: Callable[[str], object] = lambda _: None
     checker: Checker = field(init=False)
 
     def __post_init__(self) -> None:
@@ -92,7 +92,7 @@ class Answers:
             try:
                 cards.append(self._card(model))
             except Problem as problem:
-                self.on_progress(f"{model} is left out: {problem.detail}")
+                self.on_note(f"{model} is left out: {problem.detail}")
         return cards
 
     def _card(self, model: str) -> Members:
@@ -138,7 +138,6 @@ class Answers:
         Raises:
             ValueError: it cannot be read.
         """
-        self.on_progress(f"{reading.model} reads {reading.text!r}")
         request = TraceRequest(model=reading.model, text=reading.text, target=reading.target)
         try:
             everything, *_ = saved_page.whole_requests(request, card)
@@ -168,7 +167,6 @@ class Answers:
         Raises:
             ValueError: an answer cannot be computed; the message names the step.
         """
-        self.on_progress(f"chapter {chapter.title!r}")
         outcomes = []
         for step in chapter.steps:
             if step.question is None:
@@ -193,7 +191,6 @@ class Answers:
 
         The runs are the standard one, those that chapters open, and some with one other value.
         """
-        self.on_progress(f"experiment {experiment.title!r}")
         asked: list[Members] = [{}]
         asked += [each.knobs for each in opened if each.experiment == experiment.id]
         runs: dict[bytes, Members] = {}

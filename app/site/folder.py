@@ -82,9 +82,20 @@ class Folder:
 
 
 def write_site(
-    out: Path, plan: Plan, settings: Settings, on_progress: Callable[[str], object] = lambda _: None
+    out: Path,
+    plan: Plan,
+    settings: Settings,
+    on_progress: Callable[[float], object] = lambda _: None,
+    on_note: Callable[[str], object] = lambda _: None,
 ) -> int:
     """Write a site and return its size in bytes; an earlier site in its place is replaced.
+
+    Args:
+        out: the folder.
+        plan: the contents.
+        settings: of the models and their limits.
+        on_progress: called with the share that is done.
+        on_note: called with what is left out.
 
     Raises:
         SiteError: the place holds something else, or a text, a chapter or an experiment cannot be
@@ -98,15 +109,24 @@ def write_site(
         root = Path(mkdtemp(prefix=f".{out.name}.", dir=out.parent))
         try:
             folder = Folder(root / "site")
-            _fill(folder, plan, chapters, Answers(settings, on_progress))
-            if out.exists():
-                shutil.rmtree(out)
-            folder.root.rename(out)
+            _fill(folder, plan, chapters, Answers(settings, on_note), on_progress)
+            _put(folder.root, out, root / "earlier")
         finally:
             shutil.rmtree(root, ignore_errors=True)
     except ValueError as error:
         raise SiteError(str(error)) from error
     return sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
+
+
+def _put(new: Path, out: Path, earlier: Path) -> None:
+    """Put a site into its place; the earlier one stays there if that is interrupted."""
+    if out.exists():
+        out.rename(earlier)
+    try:
+        new.rename(out)
+    finally:
+        if earlier.exists() and not out.exists():
+            earlier.rename(out)
 
 
 def _check_place(out: Path) -> None:
@@ -135,12 +155,21 @@ def _chapters(paths: Sequence[Path], settings: Settings) -> list[Chapter]:
     return sorted(chapters, key=lambda chapter: (chapter.order, chapter.id))
 
 
-def _fill(folder: Folder, plan: Plan, chapters: list[Chapter], answers: Answers) -> None:
+def _fill(
+    folder: Folder,
+    plan: Plan,
+    chapters: list[Chapter],
+    answers: Answers,
+    on_progress: Callable[[float], object],
+) -> None:
     cards = answers.cards()
     by_id = {card["id"]: card for card in cards}
     chapters = list(_of_default(chapters, answers))
+    readings, experiments = answers.readings(cards, chapters, plan.texts), all_experiments()
+    total = len(readings) + len(chapters) + len(experiments)
+    done = (on_progress(number / total) for number in range(1, total + 1))
     texts = []
-    for reading in answers.readings(cards, chapters, plan.texts):
+    for reading in readings:
         if reading.model not in by_id:
             raise ValueError(f"there is no model {reading.model!r}; there are {', '.join(by_id)}")
         name = folder.keep("text", answers.archive(reading, by_id[reading.model]))
@@ -152,14 +181,17 @@ def _fill(folder: Folder, plan: Plan, chapters: list[Chapter], answers: Answers)
                 "file": name,
             }
         )
+        next(done)
     files = {}
     for chapter in chapters:
         held = {"chapter": _in_site(chapter), "outcomes": answers.outcomes(chapter)}
         files[f"/api/v1/chapters/{chapter.id}"] = folder.keep("chapter", orjson.dumps(held))
+        next(done)
     opened = [step.opens for chapter in chapters for step in chapter.steps]
-    for experiment in all_experiments().values():
+    for experiment in experiments.values():
         content = orjson.dumps(answers.experiment(experiment, opened))
         files[f"/api/v1/experiments/{experiment.id}"] = folder.keep("experiment", content)
+        next(done)
     index = {
         "catalogue": {
             "default": answers.registry.default,
@@ -179,7 +211,7 @@ def _of_default(chapters: list[Chapter], answers: Answers) -> Iterator[Chapter]:
         try:
             yield answers.checker.about(chapter)
         except ValueError as error:
-            answers.on_progress(f"left out chapter {chapter.title!r}: {error}")
+            answers.on_note(f"left out chapter {chapter.title!r}: {error}")
 
 
 def _with_texts(cards: Sequence[Members], texts: Sequence[Reading]) -> list[Members]:

@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+MADE = ("headlight_viz.egg-info/", "PKG-INFO", "setup.cfg")
+"""The files that only a source archive has."""
+
 
 @pytest.fixture(scope="session")
 def root():
@@ -14,8 +17,12 @@ def root():
 
 @pytest.fixture(scope="session")
 def committed(root):
-    """Return every file that git tracks, as a path from the top."""
-    listing = subprocess.run(
-        ["git", "ls-files", "-z"], cwd=root, capture_output=True, check=True, text=True
-    )
-    return [name for name in listing.stdout.split("\0") if name and (root / name).exists()]
+    """Return every file that git tracks, or that the source archive holds, from the top."""
+    if (root / ".git").exists():
+        git = ["git", "ls-files", "-z"]
+        listing = subprocess.run(git, cwd=root, capture_output=True, check=True, text=True)
+        names = listing.stdout.split("\0")
+    else:
+        lines = (root / "headlight_viz.egg-info" / "SOURCES.txt").read_text().splitlines()
+        names = [name for name in lines if not name.startswith(MADE)]
+    return [name for name in names if name and (root / name).exists()]

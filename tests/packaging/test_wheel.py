@@ -5,11 +5,14 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
+
+from tests.packaging.conftest import MADE
 
 
 @pytest.fixture(scope="module")
@@ -54,10 +57,43 @@ def test_page_code_and_models_travel_whole(installed, committed):
         if name.startswith(("app/", "lab/", "model/", "static/", "templates/"))
     }
     files = {str(path.relative_to(installed)) for path in installed.rglob("*")}
-    assert package
+    documents = {
+        name for name in committed if re.fullmatch(r"docs/[^/]+\.md|CONTRIBUTING\.md", name)
+    }
+    package |= {f"headlight/{name}" for name in documents}
+    assert documents
     assert package - files == {
         f"headlight/{name}/pyproject.toml" for name in ("client", "model/zoo")
     }
+
+
+@pytest.mark.slow
+def test_a_source_archive_is_the_checkout(root, committed, tmp_path):
+    for name in committed:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(root / name, tmp_path / name)
+    program = "import setuptools.build_meta as backend; backend.build_sdist('dist')"
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True, capture_output=True)
+    (archive,) = tmp_path.glob("dist/headlight_viz-*.tar.gz")
+    assert archive.stat().st_size < 80e6
+    with tarfile.open(archive) as files:
+        names = {file.name.partition("/")[2] for file in files if file.isfile()}
+    assert set(committed) - names == set()
+    assert {name for name in names - set(committed) if not name.startswith(MADE)} == set()
+
+
+@pytest.mark.slow
+def test_a_wheel_has_the_documents_that_a_site_shows(installed, elsewhere):
+    program = """
+import sys
+sys.meta_path[:] = [each for each in sys.meta_path if "editable" not in str(each)]  # the checkout's
+from headlight.site.documents import documents
+for page, title, prose in documents():
+    print(page)
+"""
+    pages = output_of(program, elsewhere, PYTHONPATH=str(installed))
+    assert len(pages) > 15
+    assert {"docs.html", "docs-api.html", "docs-quickstart.html", "docs-add.html"} <= set(pages)
 
 
 @pytest.mark.slow

@@ -6,7 +6,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from headlight.commands import output
 from headlight.commands.output import DestinationError, check, in_words, writing
 
 
@@ -77,3 +79,13 @@ def test_errors_of_the_system_are_reported_without_their_number():
     assert in_words(PermissionError(13, "Permission denied", "a")) == "a: permission denied"
     assert in_words(OSError("a message")) == "a message"
     assert in_words(ValueError("a rule")) == "a rule"
+
+
+def test_a_log_says_the_time_that_is_left(monkeypatch, capsys):
+    moments = iter([0.0, 30.0, 30.0, 30.0, 31.0, 31.0])
+    monkeypatch.setattr(output, "monotonic", lambda: next(moments))
+    monkeypatch.setattr(output, "notes", Console(highlight=False, stderr=True))
+    with output.progress("reading") as report:
+        report(0.25)
+        report(0.26)
+    assert capsys.readouterr().err == "reading: 25% · 0:01:30 left\n"

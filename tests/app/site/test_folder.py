@@ -4,6 +4,7 @@ import base64
 import gzip
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -131,13 +132,37 @@ def trace_in(archive):
     return read_trace(planes.T.tobytes()[: header["whole"]["end"]])
 
 
+@pytest.mark.parametrize("is_late", [False, True])
+def test_an_interrupted_site_leaves_the_earlier_one(tmp_path, settings, monkeypatch, is_late):
+    out, rename = tmp_path / "site", Path.rename
+    out.mkdir()
+    (out / MARK).write_text("{}")
+
+    def interrupted(path, target=out):
+        if target != out or path.name == "earlier":
+            return rename(path, target)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", interrupted)
+        if not is_late:
+            patch.setattr(Answers, "cards", lambda _: interrupted(tmp_path))
+        with pytest.raises(KeyboardInterrupt):
+            write_site(out, Plan(), settings)
+    assert [path.name for path in tmp_path.iterdir()] == ["site"]
+    assert [path.name for path in out.iterdir()] == [MARK]
+
+
 def test_a_site_written_over_another_differs_in_no_byte(site, tmp_path, settings, plan):
     out = tmp_path / "site"
     out.mkdir()
     (out / MARK).write_text("{}")
     (out / "old.js").write_text("")
-    n_bytes = write_site(out, plan, settings)
+    shares = []
+    n_bytes = write_site(out, plan, settings, shares.append)
     assert contents(out) == contents(site)
+    assert shares == sorted(shares)
+    assert shares[-1] == 1
     assert n_bytes == sum(map(len, contents(site).values()))
 
 
