@@ -60,7 +60,8 @@ RUN headlight serve & server=$! && \
     kill $server
 
 FROM python:${PYTHON_VERSION}-slim
-LABEL org.opencontainers.image.title="Headlight" \
+LABEL org.opencontainers.image.title="headlight-viz" \
+      org.opencontainers.image.version="1.0.0" \
       org.opencontainers.image.description="Type a sentence, watch a transformer read it" \
       org.opencontainers.image.licenses="MIT"
 RUN useradd --system --uid 10001 --no-create-home headlight

@@ -42,7 +42,7 @@ CYCLONEDX_VERSION := 7.5.0
 NPM := NODE_USE_SYSTEM_CA=1 npm_config_globalconfig=/etc/npmrc PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/npm --prefix tests/js --silent
 
 .PHONY: FORCE help install serve figures test test-all lint types test-python test-js test-browser test-shapes \
-	test-processors test-chapters test-cluster image-test atlases audit sbom resolve figures mutants mutants-js bench bench-page load soak openapi architecture format lock docker clean
+	test-processors test-chapters test-cluster image-test atlases audit sbom resolve figures mutants mutants-js bench bench-page load soak openapi architecture documents format lock docker clean
 
 # A worker for each core, up to four: each browser worker has a server and a Chromium of its own.
 # Schemathesis takes seconds to load in each, and one file alone needs it.
@@ -184,9 +184,14 @@ resolve: $(VENV)/.installed ## Ask for which platforms constraints.txt can be in
 lock: $(VENV)/.installed ## Renew constraints.txt with the newest versions that fit pyproject.toml
 	$(PIP) install --quiet --constraint constraints.txt uv
 	@echo '# Every version the project is installed and tested with. Renewed by `make lock`.' > $(VENV)/lock
-	$(BIN)/uv pip compile pyproject.toml --extra lab --extra hf --extra notebook --extra cluster --extra bench --group test --group tools --upgrade \
+	$(BIN)/uv pip compile pyproject.toml --extra lab --extra hf --extra notebook --extra cluster --extra bench --group test --group docs --group tools --upgrade \
 		--quiet --universal --python-version 3.11 --no-header >> $(VENV)/lock
 	mv $(VENV)/lock constraints.txt
+
+documents: $(VENV)/.installed-test ## Build the site of documents, with no warning, in .venv/documents
+	$(PIP) install --quiet --constraint constraints.txt --group docs
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -c .ci/documents -d $(VENV)/documents/.doctrees . $(VENV)/documents
+	cp $(VENV)/documents/README.html $(VENV)/documents/index.html
 
 image-test: $(VENV)/.installed-test ## Build the container image with Docker, Podman or Buildah, and use it
 	HEADLIGHT_CHROMIUM="$$(.ci/chromium $(BIN)/python)" $(PYTEST) -p no:schemathesis tests/image

@@ -418,7 +418,7 @@ def _card_of(trace: model_trace.Trace) -> Mapping[str, Any]:
         description = registry.describe(trace.model)
         if description.revision == trace.revision:
             return model_answer(description, registry.status(trace.model)).model_dump(mode="json")
-    weights = [site for site in trace if site.endswith("self_attention.weights")]
+    weights = [site for site in trace if site.endswith("attention.weights")]
     is_pair = trace.target_tokens is not None
     kind = "encoder" if weights[0].startswith("encoder") else "decoder"
     stream = next((trace[site] for site in trace if site.endswith("embedding.positional")), None)

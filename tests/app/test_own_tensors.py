@@ -130,3 +130,10 @@ def test_wrong_things_are_refused(tmp_path):
         headlight.show([], WEIGHTS)
     with pytest.raises(ValueError, match="target_tokens"):
         headlight.show(TOKENS, WEIGHTS, cross_attention=WEIGHTS)
+
+
+def test_cross_attention_alone_is_shown():
+    cross = weights_of(1, 2, 3, 4)
+    card, trace = held(headlight.show("abcd", target_tokens="xyz", cross_attention=cross))
+    assert list(trace) == ["decoder.layers.0.cross_attention.weights"]
+    assert (card["kind"], card["n_heads"]) == ("encoder-decoder", 2)

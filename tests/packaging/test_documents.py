@@ -46,11 +46,32 @@ def test_the_version_is_the_same_everywhere():
     zoo = tomllib.loads((ROOT / "model" / "zoo" / "pyproject.toml").read_text())["project"]
     assert zoo["version"] == VERSION
     assert zoo["dependencies"] == [f"headlight-viz=={VERSION}"]
+    dockerfile = (ROOT / "Dockerfile").read_text()
+    assert f'image.version="{VERSION}"' in dockerfile
+    assert f'image.title="{zoo["name"].removesuffix("-zoo")}"' in dockerfile
     (newest, date), *_ = re.findall(
         r"^## \[(\S+)\] – (\S+)$", (ROOT / "CHANGELOG.md").read_text(), re.M
     )
     assert newest == VERSION
     assert str(citation["date-released"]) == date
+
+
+CONDA = {"torch": "pytorch", "brotli": "brotli-python", "prometheus-client": "prometheus_client"}
+"""Distributions that have another name there."""
+
+
+def test_the_recipe_of_conda_asks_for_what_the_project_needs():
+    recipe = yaml.safe_load((ROOT / ".ci" / "conda" / "recipe.yaml").read_text())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert (recipe["context"]["version"], recipe["package"]["name"]) == (VERSION, project["name"])
+    pairs = [line.split(">=") for line in project["dependencies"]]
+    needed = [f"{CONDA.get(name, name)} >={least}" for name, least in pairs]
+    assert recipe["requirements"]["run"] == [
+        f"python {project['requires-python']}",
+        *needed,
+    ]
+    commands = [f"{name} = {place}" for name, place in project["scripts"].items()]
+    assert recipe["build"]["python"]["entry_points"] == commands
 
 
 def test_links_between_documents_lead_to_files():

@@ -29,6 +29,7 @@ TOP_LEVEL = {
     "CONTRIBUTING.md",
     "Dockerfile",
     "LICENSE",
+    "MANIFEST.in",
     "Makefile",
     "README.md",
     "SECURITY.md",

@@ -44,7 +44,8 @@ def test_it_tests_every_platform_that_the_pins_are_resolved_for():
 def test_it_runs_what_a_person_runs():
     commands = [step["run"] for step in STEPS if "run" in step]
     assert commands == [
-        f"make {targets} PYTHON=python" for targets in ("test", "audit sbom", "image-test")
+        f"make {targets} PYTHON=python"
+        for targets in ("test", "audit sbom", "documents", "image-test")
     ]
 
 
