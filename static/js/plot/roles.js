@@ -39,7 +39,7 @@ export function readRoleShares(trace, { map: role, answers }) {
   );
   const heads = new Map();
   for (const [path, array] of Object.entries(found)) {
-    const [, layer] = /^decoder\.layers\.(\d+)\.self_attention$/.exec(path) ?? [];
+    const [, stack, layer] = /^(\w+)\.layers\.(\d+)\.self_attention$/.exec(path) ?? [];
     if (layer === undefined) continue;
     for (let head = 0; head < array.shape[0]; head += 1) {
       const { data, columns } = matrixAt(array, head);
@@ -48,7 +48,7 @@ export function readRoleShares(trace, { map: role, answers }) {
           total + count * data[row * columns + key],
         0,
       );
-      heads.set(`decoder ${layer} ${head}`, sum / trace.tokens.length);
+      heads.set(`${stack} ${layer} ${head}`, sum / trace.tokens.length);
     }
   }
   return { role, heads };

@@ -4,6 +4,7 @@
  * or the heads win, and a switch that is incompatible with them counts as not set.
  */
 
+import { PAIR_PARTS } from '../trace/attention.js';
 import { extent } from '../trace/trace.js';
 import { share, signed } from '../words/numbers.js';
 import { choice, counts, flag, standardsOf } from './state.js';
@@ -144,6 +145,7 @@ export const FIELDS = Object.freeze({
   attention_rows: choice(['usual', 'written', 'next']),
   attention_words: flag(),
   attention_hide: choice(['auto', 'nothing', 'first', 'special']),
+  attention_pair: choice(['all', 'first_first', 'second_second', 'first_second', 'second_first']),
 });
 
 const STANDARDS = standardsOf(FIELDS);
@@ -167,6 +169,7 @@ export function canBeLines(what) {
  * @property {Hidden} hidden `auto`: nothing, or the first token where it hides the rest
  * @property {number} resting the share of the weight on the first token, if it is hidden for that
  * @property {boolean} isShare rows are shares of 1, before any is hidden
+ * @property {typeof PAIR_PARTS[number]|null} pair the part of a pair of texts that is shown; null: all, or no pair
  */
 
 /**
@@ -193,6 +196,7 @@ export function readSwitches(state, { placeId, nHeads }) {
     hidden,
     resting: 0,
     isShare,
+    pair: PAIR_PARTS.find(({ from, to }) => `${from}_${to}` === set('pair')) ?? null,
   };
 }
 

@@ -214,6 +214,17 @@ export function splitsScores({ card }) {
   return Boolean(card?.analyses?.includes('score_attribution'));
 }
 
+/** Return true if a trace is of two texts. @param {Trace} trace */
+export const isPair = ({ tokens }) => tokens.some(({ role }) => role === 'second');
+
+/** The four parts of the attention between the texts of a pair: who attends, and to which. @type {{from: string, to: string, title: string}[]} */
+export const PAIR_PARTS = [
+  { from: 'first', to: 'first', title: 'within A' },
+  { from: 'second', to: 'second', title: 'within B' },
+  { from: 'first', to: 'second', title: 'A to B' },
+  { from: 'second', to: 'first', title: 'B to A' },
+];
+
 /** Return true for a reward model: it rates texts and predicts no token. @param {{card?: {analyses?: string[]}}} trace */
 export function isRating({ card }) {
   return Boolean(card?.analyses?.includes('reward'));

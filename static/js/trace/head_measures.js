@@ -7,7 +7,7 @@
 import { decimal, share, signed } from '../words/numbers.js';
 import { counted } from '../words/lists.js';
 import { named } from '../words/tokens.js';
-import { describeLabel, labelledHeads, tokensOf, weightsAt } from './attention.js';
+import { describeLabel, labelledHeads, PAIR_PARTS, tokensOf, weightsAt } from './attention.js';
 import { isHeld } from './layered.js';
 import { isCausal } from './trace.js';
 
@@ -120,12 +120,12 @@ function overOf(name, { controlled }, over) {
 /** @param {Trace} trace @param {Place} place @param {LabelledHead[]} heads @param {Here} here @returns {Measure[]} */
 function inThisText(trace, place, heads, { roles, effects, token, pair }) {
   const tokens = tokensOf(trace, place.columns);
-  /** @param {(key: number) => boolean} isKey @param {number} [query] */
-  const sharesOn = (isKey, query) => {
+  /** @param {(key: number) => boolean} isKey @param {(query: number) => boolean} [isQuery] */
+  const sharesOn = (isKey, isQuery) => {
     const by = new Map(
       weightsAt(place, trace)
         .filter(({ site }) => isHeld(trace.tensors[site]))
-        .map(({ layer, site }) => [layer, shareOn(trace.tensors[site], site, isKey, query)]),
+        .map(({ layer, site }) => [layer, shareOn(trace.tensors[site], site, isKey, isQuery)]),
     );
     return {
       values: heads.map(({ layer, head }) => by.get(layer)?.shares[head] ?? NaN),
@@ -152,12 +152,27 @@ function inThisText(trace, place, heads, { roles, effects, token, pair }) {
         sharesOn((key) => isOf[key]),
       ),
     ),
+    ...(roles.second
+      ? PAIR_PARTS.map(({ from, to, title }) =>
+          shares(
+            `${from}_${to}`,
+            title,
+            sharesOn(
+              (key) => roles[to]?.[key],
+              (query) => roles[from]?.[query],
+            ),
+          ),
+        )
+      : []),
     ...(pair
       ? [
           shares(
             'pair',
             `from ${named(tokensOf(trace, place.rows), pair.query)} to ${named(tokens, pair.key)}`,
-            sharesOn((key) => key === pair.key, pair.query),
+            sharesOn(
+              (key) => key === pair.key,
+              (query) => query === pair.query,
+            ),
           ),
         ]
       : []),
@@ -206,14 +221,15 @@ function scoresHere({ analyses: { head_labels: all } }, heads, { stack, ending }
  * @param {NamedArray} weights (head, query, key)
  * @param {string} site
  * @param {(key: number) => boolean} isKey
- * @param {number} [only] query
+ * @param {(query: number) => boolean} [isQuery] all if omitted
  * @returns {{shares: number[], control: number, n: number}} NaN without such a query
  */
-export function shareOn({ shape, data, scale }, site, isKey, only) {
+export function shareOn({ shape, data, scale }, site, isKey, isQuery = () => true) {
   const [nHeads, rows, columns] = shape;
   const sums = new Float64Array(nHeads);
   let [control, n] = [0, 0];
-  for (let row = only ?? 0; row <= (only ?? rows - 1); row += 1) {
+  for (let row = 0; row < rows; row += 1) {
+    if (!isQuery(row)) continue;
     const seen = isCausal(site) ? Math.min(row + 1, columns) : columns;
     const keys = [];
     for (let key = 0; key < seen; key += 1) if (isKey(key)) keys.push(key);

@@ -6,7 +6,7 @@ import { noticeOf, READING } from '../../api/answers.js';
 import { counted, capitalised } from '../../words/lists.js';
 import { percent } from '../../words/numbers.js';
 import { quoted } from '../../words/tokens.js';
-import { ATTENTIONS, tokensOf } from '../../trace/attention.js';
+import { ATTENTIONS, isPair, PAIR_PARTS, tokensOf } from '../../trace/attention.js';
 import { asksRoles, findRoles } from '../../rules/head_insight.js';
 import { canBeLines, QUANTITIES } from '../../state/attention_switches.js';
 import { range } from '../../trace/trace.js';
@@ -69,6 +69,7 @@ export const attention = {
     const display = [
       ...ofWhat(setting),
       ...ofHow(setting),
+      ...(isPair(trace) ? [ofPair(setting)] : []),
       choice('range', 'Colours', state.range, RANGES),
       ...(trace.card?.analyses.includes('logit_attribution')
         ? [choice('map', 'Map of the model', state.map, coloursFor(trace))]
@@ -272,6 +273,18 @@ function ofHow({ place, isWritten, switches }) {
   ];
 }
 
+/** @param {NonNullable<ReturnType<typeof readSetting>>} setting */
+function ofPair({ switches: { pair } }) {
+  return choice('attention_pair', 'Texts', pair ? `${pair.from}_${pair.to}` : 'all', [
+    { id: 'all', title: 'All' },
+    ...PAIR_PARTS.map(({ from, to, title }) => ({
+      id: `${from}_${to}`,
+      title: capitalised(title),
+      help: `Rows of the ${from} text, columns of the ${to}`,
+    })),
+  ]);
+}
+
 /**
  * @param {Trace} trace
  * @param {Subject} subject
@@ -285,6 +298,9 @@ function notesOf(trace, subject, nLeft = 0) {
     ofHeads(switches),
     ofWords(switches),
     ofHidden(trace, subject),
+    switches.pair
+      ? `Only the rows of the ${switches.pair.from} text and the columns of the ${switches.pair.to} are shown; the special tokens are of neither.`
+      : '',
     nLeft > 0 ? `The ${counted(nLeft, 'faintest line')} are left out.` : '',
     whyNot(switches),
   ]

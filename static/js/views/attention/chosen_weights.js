@@ -7,6 +7,7 @@
 import {
   choosePlace,
   findPlaces,
+  isPair,
   restOnFirst,
   tokensOf,
   weightsAt,
@@ -58,9 +59,11 @@ export function readSetting(trace, state) {
   if (!place || !site) return null;
   const [nHeads] = trace.tensors[site].shape;
   const isWritten = areNamedByWritten(trace, place, state);
-  const switches = readSwitches(state, { placeId: place.id, nHeads });
+  const chosen = readSwitches(state, { placeId: place.id, nHeads });
+  const switches = { ...chosen, pair: isPair(trace) ? chosen.pair : null };
   // A chosen cell of the first token is not left out.
-  const isOpen = switches.hidden !== 'auto' || !switches.isShare || state.key === 0;
+  const isOpen =
+    switches.hidden !== 'auto' || !switches.isShare || state.key === 0 || switches.pair;
   const resting =
     isOpen || switches.which === 'rollout'
       ? 0
@@ -213,7 +216,8 @@ function madeOf({ layer }, { isWritten, switches }) {
     which === 'max' && 'the largest of the heads is taken',
     hidden !== 'nothing' &&
       `${hidden === 'first' ? 'the first token is' : 'special tokens are'} hidden`,
-  ].filter((words) => words !== false);
+    switches.pair && `only ${switches.pair.title} is kept`,
+  ].filter((words) => typeof words === 'string');
   return done.length === 0 ? undefined : `From the response: ${enumerated(done)}`;
 }
 
@@ -281,11 +285,14 @@ function byUnit(matrix, { rows, columns }, { isWritten, switches: { isWords } })
  * @param {Switches} switches
  */
 function withoutHidden(matrix, units, place, switches) {
+  const { pair } = switches;
   const hidden = hiddenBy(switches);
-  if (hidden === 'nothing') return { matrix, ...units };
-  const columns = left(units.columns, hidden);
+  if (hidden === 'nothing' && !pair) return { matrix, ...units };
+  const columns = left(units.columns, hidden, pair?.to);
   const rows =
-    place.rows === place.columns ? left(units.rows, hidden) : units.rows.map((_, index) => index);
+    place.rows === place.columns
+      ? left(units.rows, hidden, pair?.from)
+      : units.rows.map((_, index) => index);
   const value = valueIn(matrix);
   return {
     matrix: buildMatrix(rows.length, columns.length, (row, column) =>
@@ -348,6 +355,7 @@ function detailsOf(switches) {
     switches.isWords && 'by word',
     hidden === 'first' && 'first token hidden',
     hidden === 'special' && 'special tokens hidden',
+    switches.pair?.title,
   ];
   return done
     .filter(Boolean)
@@ -383,10 +391,15 @@ function raise(data, rival) {
 /**
  * @param {Unit[]} units
  * @param {Hidden} hidden
+ * @param {string} [only] the role of those that may stay
  * @returns {number[]} those that stay, by their index
  */
-function left(units, hidden) {
-  return units.flatMap(({ is_special: isSpecial }, index) =>
-    (hidden === 'first' && index === 0) || (hidden === 'special' && isSpecial) ? [] : [index],
+function left(units, hidden, only) {
+  return units.flatMap(({ is_special: isSpecial, role }, index) =>
+    (hidden === 'first' && index === 0) ||
+    (hidden === 'special' && isSpecial) ||
+    (only && role !== only)
+      ? []
+      : [index],
   );
 }

@@ -278,3 +278,32 @@ test('a chosen head is shown, or joins or leaves the shown set', () => {
     attention_heads: [0],
   });
 });
+
+/** The sample as a pair: the second token is the first text, the last two are the second. */
+function pairOfTexts() {
+  const trace = sampleTrace();
+  const roles = ['template', 'first', 'first', 'second', 'second'];
+  const tokens = trace.tokens.map((token, index) => ({ ...token, role: roles[index] }));
+  return { ...trace, tokens };
+}
+
+test('of a pair, the rows of one text and the columns of one are shown', () => {
+  const trace = pairOfTexts();
+  const whole = rowsOf(shown({}, trace));
+  const { grid, help } = shown({ attention_pair: 'second_first' }, trace);
+  deepEqual(
+    rowsOf({ grid }),
+    whole.slice(3).map((row) => row.slice(1, 3)),
+  );
+  match(help, /rows of the second text and the columns of the first/);
+  const controls = attention.controls(trace, FRAME);
+  equal(controls.find(({ name }) => name === 'attention_pair').options.length, 5);
+});
+
+test('of a text, no part of a pair is shown or offered', () => {
+  const [part, all] = ['second_first', 'all'].map((attention_pair) =>
+    rowsOf(shown({ attention_pair })),
+  );
+  deepEqual(part, all);
+  ok(attention.controls(sampleTrace(), FRAME).every(({ name }) => name !== 'attention_pair'));
+});

@@ -47,10 +47,37 @@ test('a share is the mean weight over the queries that see the key and another, 
   near(first.shares[0], (0.8 + 0.1 + 0.2 / 3 + 0.05) / 4, 1e-4);
   near(first.control, (1 / 2 + 1 / 3 + 1 / 4 + 1 / 5) / 4);
   equal(first.n, 4);
-  const pair = shareOn(tensors[site], site, (key) => key === 2, 3);
+  const pair = shareOn(
+    tensors[site],
+    site,
+    (key) => key === 2,
+    (query) => query === 3,
+  );
   near(pair.shares[0], 0.8, 1e-4);
   deepEqual([pair.n, pair.control], [1, 1 / 4]);
-  ok(Number.isNaN(shareOn(tensors[site], site, (key) => key === 4, 1).shares[0]));
+  ok(
+    Number.isNaN(
+      shareOn(
+        tensors[site],
+        site,
+        (key) => key === 4,
+        (query) => query === 1,
+      ).shares[0],
+    ),
+  );
+});
+
+test('of a pair, each head has four shares, over the rows of one text and the keys of one', () => {
+  const roles = { first: [false, true, true], second: [false, false, false, true, true] };
+  const { measures } = measuredIn({ roles });
+  const [within, back] = ['first_first', 'second_first'].map((id) =>
+    measures.find((each) => each.id === id),
+  );
+  equal(back.title, 'B to A, here');
+  const { data, shape, scale } = sampleTrace().tensors[`${SITE(0)}.weights`];
+  const sum = (row) => [1, 2].reduce((all, key) => all + data[row * shape[2] + key], 0) * scale;
+  near(back.values[0], (sum(3) + sum(4)) / 2, 1e-4);
+  equal(within.over, 'over 2 rows of this text');
 });
 
 test('a point is two measures of its head, with their controls and texts, and opens it', () => {
