@@ -42,6 +42,7 @@ SMALL = {
     "rounding": {"row": 3},
     "distillation": {"text": "The <b> fox ran"},
     "overfitting": {"text": "the <b> bites the man " * 6, "steps": 3, "dropout": 0.5},
+    "labels": {"steps": 3},
     "steering": {"toward": "He <b> wept. | She was sad.", "away": "He was glad.", "text": "She"},
 }
 
