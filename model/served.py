@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from headlight.model import notebook
 from headlight.model.config import Architecture
@@ -225,6 +225,10 @@ class Served(Protocol):
             ImpossibleIntervention: an intervention that shows only in the pass to be impossible.
             UnwatchedPass: a foreign model computes a text of this length in another way.
         """
+
+    @property
+    def layers(self) -> Mapping[str, nn.Module]:
+        """The module of each layer by its path, in the order of a pass."""
 
     @property
     def end_ids(self) -> frozenset[int]:

@@ -181,6 +181,9 @@ class HeadProfilesAnswer(Answer):
         None,
         description="With all heads, of what `cost` is measured on; null: it predicts no text.",
     )
+    ablated_in: int | None = Field(
+        None, description="In how many sentences heads were switched off for `cost`; null: in all."
+    )
     controlled: dict[str, int] = Field(
         description="The number of made sentences behind `subject` and `antecedent`."
     )

@@ -22,6 +22,7 @@ from headlight.model.generation.translation import translate
 from headlight.model.hooks import Capture, Edit, gradient_leaves
 from headlight.model.interventions.intervene import intervene, quantizations_of
 from headlight.model.interventions.intervention import Intervention
+from headlight.model.layers import TransformerLayer
 from headlight.model.norms import LayerNorm, Norm
 from headlight.model.positions import (
     alibi_encoding,
@@ -96,6 +97,12 @@ class Checkpoint(Explained):
             else:
                 model(batch.ids, has_logits=has_logits)
         return captured
+
+    @property
+    def layers(self) -> dict[str, nn.Module]:
+        """As `Served.layers`."""
+        named = self.model.named_modules()
+        return {path: layer for path, layer in named if isinstance(layer, TransformerLayer)}
 
     @property
     def end_ids(self) -> frozenset[int]:

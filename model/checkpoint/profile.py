@@ -48,6 +48,7 @@ SHAPE = {
     "sentences": int,
     "tokens": int,
     "bits_per_byte?": float,
+    "ablated_in?": int,
     "controlled": {str: int},
     "attentions": {str: [_HEAD]},
     "examples": [{"text": str, "target": str}],

@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from headlight.model import cancellation
 from headlight.model.checkpoint.card import ModelCard
@@ -149,6 +149,11 @@ class ForeignModel(ForeignPasses, Explained):
         if self._tokenizer is None:
             raise ValueError(f"the model '{self.id}' was loaded without a tokenizer")
         return self._tokenizer
+
+    @property
+    def layers(self) -> dict[str, nn.Module]:
+        """As `Served.layers`."""
+        return {layer.path: layer.call.module for layer in self.named.layers}
 
     @property
     def end_ids(self) -> frozenset[int]:

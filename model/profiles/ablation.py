@@ -1,5 +1,7 @@
 """The cost of a head: by how many bits a byte predictions get worse when it writes nothing.
 
+A pass without a head begins at its layer (`replay`), where the model's layers allow it.
+
 A decoder predicts the text, an encoder–decoder the target, an encoder one hidden word of each
 sentence.
 """
@@ -16,11 +18,17 @@ from torch import Tensor
 from headlight.model.corpus import CorpusError
 from headlight.model.interventions.head_ablation import HeadAblation
 from headlight.model.interventions.intervention import Intervention, Where
+from headlight.model.profiles.replay import can_replay, recorded, replayed
 from headlight.model.served import Served
 from headlight.model.trace import AttentionFacts, Token
 from headlight.model.tracing import ModelInput
 
 PASS_SIZE = 2048  # tokens in one pass, padding included
+ABLATED_SIZE = 512  # of those whose layers are kept
+SHARE_ABLATED, LEAST_ABLATED = 4, 10
+"""A head is switched off in one of that many texts, and in at least so many."""
+IGNORED = -100
+"""The label of a place that does not count."""
 _PLACES: dict[tuple[str, str], Where] = {
     ("encoder", "self_attention"): "encoder",
     ("decoder", "self_attention"): "decoder",
@@ -51,7 +59,7 @@ def ablation_costs(
         inputs: sentences.
         facts: of the attentions to ablate, by path.
         question_end: what ends the part of each text that does not count.
-        on_pass: called after every pass.
+        on_pass: called after every pass with a head switched off.
 
     Returns:
         The bits of the whole model, and by attention the rise for each of its heads.
@@ -63,24 +71,38 @@ def ablation_costs(
     predicted, n_bytes = _predicted(checkpoint, inputs, question_end)
     if not n_bytes:
         raise CorpusError("the text has no word of one token to hide; give a longer one")
+    layers = dict(checkpoint.layers) if facts else {}
+    trial, *_ = _predicted(checkpoint, inputs[:1], question_end)[0] or predicted
+    if not can_replay([*layers.values()], lambda: _nats(checkpoint, trial, ())):
+        layers = {}
+    paths, modules = [*layers], [*layers.values()]
+    whole = 0.0
+    nats = {path: [0.0] * attention.n_heads for path, attention in facts.items()}
+    for batch in predicted:
+        with recorded(modules) as returned:
+            whole += _nats(checkpoint, batch, ())
+        for path in facts:
+            stack, _, layer, kind = path.split(".")
+            where, own = _PLACES[stack, kind], f"{stack}.layers.{layer}"
+            is_kept = own in layers and len(returned) == len(modules)  # all texts in one pass
+            n_before = paths.index(own) if is_kept else 0
+            with replayed(modules[:n_before], returned[:n_before]):
+                for head in range(len(nats[path])):
+                    ablation = HeadAblation(heads=(head,), layer=int(layer), where=where)
+                    nats[path][head] += _nats(checkpoint, batch, [ablation])
+                    on_pass()
+    per_bit = math.log(2) * n_bytes
+    costs = {path: [(each - whole) / per_bit for each in heads] for path, heads in nats.items()}
+    return whole / per_bit, costs
 
-    def bits(interventions: Sequence[Intervention] = ()) -> float:
-        nats = 0.0
-        for batch in predicted:
-            nats += _nats(checkpoint, batch, interventions)
-            on_pass()
-        return nats / math.log(2) / n_bytes
 
-    whole = bits()
-    costs = {}
-    for path, attention in facts.items():
-        stack, _, layer, kind = path.split(".")
-        where = _PLACES[stack, kind]
-        costs[path] = [
-            bits([HeadAblation(heads=(head,), layer=int(layer), where=where)]) - whole
-            for head in range(attention.n_heads)
-        ]
-    return whole, costs
+def ablated_in(inputs: Sequence[ModelInput]) -> list[ModelInput]:
+    """Return the texts in which heads are switched off: of neighbours, that of median length."""
+    n = max(len(inputs) // SHARE_ABLATED, min(len(inputs), LEAST_ABLATED))
+    groups = (inputs[at * len(inputs) // n : (at + 1) * len(inputs) // n] for at in range(n))
+    return [
+        sorted(group, key=lambda each: each.n_tokens)[(len(group) - 1) // 2] for group in groups
+    ]
 
 
 def _predicted(
@@ -114,7 +136,7 @@ def _predicted(
     chosen = [model_input for model_input, _, _ in rows]
     predicted = [
         _Predicted(*(list(column) for column in zip(*(rows[n] for n in numbers), strict=True)))
-        for numbers in passes(chosen)
+        for numbers in passes(chosen, ABLATED_SIZE)
     ]
     return predicted, n_bytes
 
@@ -162,27 +184,28 @@ def _nats(
         sites=["logits"],
         interventions=interventions,
     )
-    rows = [row for row, places in enumerate(predicted.places) for _ in places]
-    places = [place for places in predicted.places for place in places]
-    ids = torch.tensor([token_id for ids in predicted.ids for token_id in ids])
-    logits: Tensor = captured["logits"][rows, places].float().cpu()
-    return float(torch.nn.functional.cross_entropy(logits, ids, reduction="sum"))
+    logits: Tensor = captured["logits"]
+    labels = torch.full(logits.shape[:2], IGNORED)
+    for row, places, ids in zip(labels, predicted.places, predicted.ids, strict=True):
+        row[places] = torch.tensor(ids)
+    flat = logits.flatten(0, 1).float()
+    losses = torch.nn.functional.cross_entropy(
+        flat, labels.flatten().to(flat.device), ignore_index=IGNORED, reduction="sum"
+    )
+    return float(losses)
 
 
 def _ids(tokens: Iterable[Token] | None) -> list[int]:
     return [token.id for token in tokens or ()]
 
 
-def passes(inputs: Sequence[ModelInput]) -> Iterator[list[int]]:
-    """Yield the numbers of the inputs of each pass, of similar lengths."""
+def passes(inputs: Sequence[ModelInput], size: int = PASS_SIZE) -> Iterator[list[int]]:
+    """Yield the numbers of the inputs of each pass of that many tokens, of similar lengths."""
     numbers: list[int] = []
     for number in sorted(range(len(inputs)), key=lambda number: inputs[number].n_tokens):
-        if numbers and (len(numbers) + 1) * inputs[number].n_tokens > PASS_SIZE:
+        if numbers and (len(numbers) + 1) * inputs[number].n_tokens > size:
             yield numbers
             numbers = []
         numbers.append(number)
     if numbers:
         yield numbers
-
-
-# --- attention ------------------------------------------------------------------------------------

@@ -35,7 +35,12 @@ from headlight.model.controlled_sentences import (
     subject_sentences,
 )
 from headlight.model.corpus import CorpusError, SentencePair, lines
-from headlight.model.profiles.ablation import ablation_costs, passes
+from headlight.model.profiles.ablation import (
+    ABLATED_SIZE,
+    ablated_in,
+    ablation_costs,
+    passes,
+)
 from headlight.model.profiles.sums import HeadSums, Reader
 from headlight.model.served import Served
 from headlight.model.trace import AttentionFacts, Token
@@ -46,7 +51,7 @@ LEAST_TOKENS, MOST_TOKENS = 8, 48
 N_TRIED = 3  # as many sentences are cut into tokens for each that is read
 SEGMENT, N_RANDOM_ROWS = 24, 16
 N_CONTROLLED = 48
-"""The controlled sentences of each kind that a sample reads."""
+"""The fewest controlled sentences of each kind; at most as many as other sentences are read."""
 Item = TypeVar("Item")
 
 
@@ -74,7 +79,8 @@ def profile_heads(
         Plain data as `headlight.model.checkpoint.profile.SHAPE`, not rounded and without ``text``.
         ``cost`` is the rise in bits a byte when the head writes nothing: of the text that a decoder
         predicts; of the target, for an encoder–decoder; of one hidden word in each sentence, for an
-        encoder. ``bits_per_byte`` is the same measure with all heads. A model that predicts no
+        encoder; in ``ablated_in`` of the sentences. ``bits_per_byte`` is the same measure of these
+        with all heads. A model that predicts no
         tokens has neither. ``entropy`` is in bits, ``distance`` the mean number of tokens between
         query and key.
 
@@ -85,7 +91,8 @@ def profile_heads(
     inputs = sentences_of(checkpoint, documents, n_sentences)
     reader = Reader(checkpoint)
     n_heads = 0 if is_sample else sum(each.n_heads for each in reader.facts.values())
-    n_passes = (2 + n_heads) * len(list(passes(inputs)))
+    n_ablated = len(list(passes(ablated_in(inputs), ABLATED_SIZE)))
+    n_passes = len(list(passes(inputs))) + n_heads * n_ablated
     n_done = 0
 
     def on_pass() -> None:
@@ -116,8 +123,8 @@ def profile_heads(
 class Sentences:
     """The sentences that were read: how many with how many tokens, and some of them.
 
-    ``sample`` are those that the cost of a head is measured on; ``example`` returns the text and
-    the target of the sentence with that order.
+    Heads are switched off in some of the ``sample`` (`ablated_in`); ``example`` returns the text
+    and the target of the sentence with that order.
     """
 
     n: int
@@ -158,16 +165,16 @@ def finished_profile(
         if not question_end
         else {}
     )
-    if is_sample:
-        controlled = {name: _evenly(made, N_CONTROLLED) for name, made in controlled.items()}
+    n_made = N_CONTROLLED if is_sample else max(N_CONTROLLED, sentences.n)
+    controlled = {name: _evenly(made, n_made) for name, made in controlled.items()}
     for name, made in controlled.items():
         _add_controlled(checkpoint, spec, sums, name, made)
     bits: dict[str, float] = {}
     costs: dict[str, list[float]] = {}
     if checkpoint.description.predicts == "token":
-        ablated = {} if is_sample else facts
-        whole, costs = ablation_costs(checkpoint, sentences.sample, ablated, question_end, on_pass)
-        bits = {"bits_per_byte": whole}
+        some, ablated = ablated_in(sentences.sample), {} if is_sample else facts
+        whole, costs = ablation_costs(checkpoint, some, ablated, question_end, on_pass)
+        bits = {"bits_per_byte": whole, "ablated_in": len(some)}
     return _profile(checkpoint, sentences, sums, costs) | {
         **bits,
         "controlled": {name: len(made) for name, made in controlled.items()},

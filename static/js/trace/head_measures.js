@@ -83,14 +83,14 @@ function overSentences(heads, { stack, ending }, profiles) {
     ({ layer, head }) => profiles.attentions[`${stack}.layers.${layer}.${ending}`]?.[head],
   );
   const over = `over ${counted(profiles.sentences, 'sentence')}`;
-  /** @param {string} id @param {string} title @param {(profile: HeadProfile) => number|null|undefined} value @param {string} unit */
-  const plain = (id, title, value, unit) =>
+  /** @param {string} id @param {string} title @param {(profile: HeadProfile) => number|null|undefined} value @param {string} unit @param {string} [texts] */
+  const plain = (id, title, value, unit, texts = over) =>
     ofHeads(
       id,
       title,
       heads,
       (_, at) => (of[at] && value(of[at])) ?? NaN,
-      over,
+      texts,
       (number) => `${decimal(number, id === 'cost' ? 4 : 2)} ${unit}`,
     );
   const names = [...new Set(of.flatMap((profile) => Object.keys(profile?.scores ?? {})))];
@@ -107,9 +107,13 @@ function overSentences(heads, { stack, ending }, profiles) {
     })),
     plain('entropy', 'entropy', ({ entropy }) => entropy, 'bits'),
     plain('distance', 'distance', ({ distance }) => distance, 'tokens'),
-    plain('cost', 'cost when off', ({ cost }) => cost, 'bits per byte'),
+    plain('cost', 'cost when off', ({ cost }) => cost, 'bits per byte', overAblated(profiles)),
   ];
 }
+
+/** @param {HeadProfiles} profiles */
+const overAblated = ({ ablated_in, sentences }) =>
+  `over ${counted(ablated_in ?? sentences, 'sentence')}`;
 
 /** @param {string} name @param {HeadProfiles} profiles @param {string} over */
 function overOf(name, { controlled }, over) {

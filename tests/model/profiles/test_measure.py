@@ -15,10 +15,11 @@ from headlight.model.controlled_sentences import (
 )
 from headlight.model.corpus import CorpusError, SentencePair
 from headlight.model.interventions.head_ablation import HeadAblation
+from headlight.model.profiles.ablation import ablated_in
 from headlight.model.profiles.measure import profile_heads, sentences_of
 from headlight.model.profiles.sums import Sight, Tokens, key_sets
 from headlight.model.trace import Token
-from headlight.model.tracing import trace
+from headlight.model.tracing import ModelInput, trace
 
 TEXT = (
     'The cat saw a dog, and the dog saw the cat. "It was very tired," said the old fox to me.\n'
@@ -138,7 +139,7 @@ def test_scores_are_means_over_the_queries_of_all_sentences(decoder, profile):
 def test_the_cost_of_a_head_is_what_the_text_takes_more_without_it(decoder, profile):
     def bits(interventions):
         nats = n_bytes = 0
-        for model_input in sentences_of(decoder, [TEXT], 1000):
+        for model_input in ablated_in(sentences_of(decoder, [TEXT], 1000)):
             traced = trace(
                 decoder, model_input.text, capture=["logits"], interventions=interventions
             )
@@ -150,11 +151,18 @@ def test_the_cost_of_a_head_is_what_the_text_takes_more_without_it(decoder, prof
         return nats / math.log(2) / n_bytes
 
     whole = bits(())
+    assert profile["ablated_in"] == 10
     assert profile["bits_per_byte"] == pytest.approx(whole, rel=1e-5)
     without = bits([HeadAblation(heads=(1,), layer=0)])
     cost = profile["attentions"]["decoder.layers.0.self_attention"][1]["cost"]
     assert cost == pytest.approx(without - whole, abs=1e-5)
     assert abs(without - whole) > 1e-4
+
+
+def test_heads_are_switched_off_in_texts_of_median_length():
+    inputs = [ModelInput("a" * n, words(*"a" * n)[1:]) for n in (9, 30, 8, 20) * 15]
+    assert [each.n_tokens for each in ablated_in(inputs)] == [9] * 15
+    assert len(ablated_in(inputs[:16])) == 10
 
 
 def test_the_strongest_places_can_be_looked_up(decoder, profile):

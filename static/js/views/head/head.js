@@ -17,7 +17,7 @@ import {
   heldWeightsAt,
 } from '../../trace/attention.js';
 import { agrees, rowsDoing } from '../../trace/label_here.js';
-import { capitalised, enumerated } from '../../words/lists.js';
+import { capitalised, counted, enumerated } from '../../words/lists.js';
 import { decimal, grouped, percent, share, signed } from '../../words/numbers.js';
 import { guessInWords, nameOfGuess, named } from '../../words/tokens.js';
 import { feedersOf, textsInWords } from '../../trace/card.js';
@@ -216,7 +216,12 @@ function factsOf(trace, place, { layer, head: number }, { cost, entropy, distanc
   return [
     ...(cost === null || cost === undefined
       ? []
-      : [['Switched off over many sentences', costInWords(Number(profiles.bits_per_byte), cost)]]),
+      : [
+          [
+            `Switched off in ${counted(profiles.ablated_in ?? profiles.sentences, 'sentence')}`,
+            costInWords(Number(profiles.bits_per_byte), cost),
+          ],
+        ]),
     ['Entropy', `${decimal(entropy, 2)} bits`],
     ['Distance', `${distance.toFixed(1)} tokens`],
     ...(fed.length > 0 ? [['Fed by', fed.join('; ')]] : []),

@@ -57,7 +57,7 @@ test('a head shows its scores, the highest first, beside their controls', () => 
   deepEqual(controls.x, [0.12, 0.12, null, 0.2, 0.2, null], 'a line each, but for a score without');
   match(figure.help, /previous token.*1,000 sentences of held_out\.txt/i);
   const facts = Object.fromEntries(figure.facts);
-  match(facts['Switched off over many sentences'], /→ .* bits per byte \(slightly worse\)/);
+  match(facts['Switched off in 1,000 sentences'], /→ .* bits per byte \(slightly worse\)/);
   match(facts['In this text'], /sink 0\.75/);
 });
 
