@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import glob
 import hashlib
-import os
 import re
 import shlex
 import shutil
@@ -19,7 +18,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
 from filelock import FileLock, Timeout
@@ -47,6 +45,7 @@ from headlight.models.foreign import (
 )
 from headlight.models.memory import in_gb
 from headlight.models.model_registry import CHECKS, MODEL_NAME
+from headlight.models.staging import STAGED, staging
 from headlight.schemas.traces import MAX_MODEL_ID_CHARACTERS
 from headlight.serving.profile_runs import MODULE
 from headlight.settings import Settings
@@ -54,7 +53,6 @@ from headlight.settings import Settings
 if TYPE_CHECKING:
     from huggingface_hub.hf_api import ModelInfo, RepoSibling
 
-STAGED = ".adding-"
 SMALL_FILES = (
     CONFIG,
     README,
@@ -78,7 +76,6 @@ SPARE_BYTES = 2**28
 TERMINATED = 128 + signal.SIGTERM
 """The status of a command that a signal ended."""
 
-_OF_PROCESS = re.compile(rf"{re.escape(STAGED)}(\d+)-\w+", re.ASCII)
 _REPOSITORY = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}(@[\w./-]{1,200})?", re.ASCII)
 
 
@@ -167,9 +164,8 @@ def remove_model(model: str, settings: Settings) -> None:
         raise UsageError(
             f"the model {model!r} is the server's default; change HEADLIGHT_DEFAULT_MODEL first"
         )
-    going = Path(mkdtemp(prefix=STAGED, dir=directory))
-    (directory / model).replace(going / model)  # gone from the list at once, and whole
-    shutil.rmtree(going)
+    with staging(directory) as going:
+        (directory / model).replace(going / model)  # gone from the list at once, and whole
     note(f"removed {model} from {directory}")
 
 
@@ -205,33 +201,13 @@ def _target(name: str, settings: Settings) -> Path:
 
 @contextmanager
 def _staging(directory: Path) -> Iterator[Path]:
-    """Yield a hidden folder in the models directory; remove it, with what is in it, at the end.
-
-    A signal to terminate is an end, too; what a process left that was killed is removed here.
-    """
-    for path in directory.glob(f"{STAGED}*-*"):
-        if (match := _OF_PROCESS.fullmatch(path.name)) and not _runs(int(match[1])):
-            shutil.rmtree(path, ignore_errors=True)
-    staged = Path(mkdtemp(prefix=f"{STAGED}{os.getpid()}-", dir=directory))
+    """Yield a hidden folder as `staging` does; a signal to terminate is an end, too."""
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
     try:
-        yield staged
+        with staging(directory) as staged:
+            yield staged
     finally:
-        shutil.rmtree(staged, ignore_errors=True)
         signal.signal(signal.SIGTERM, before)
-
-
-def _runs(process: int) -> bool:
-    """Return True if there is a process of that number, or this system does not tell."""
-    if os.name != "posix":
-        return True
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        pass
-    return True
 
 
 def _copy(folder: Path, staged: Path) -> None:

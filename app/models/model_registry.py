@@ -29,6 +29,7 @@ from headlight.model.device import choose_device, choose_precision, is_out_of_me
 from headlight.model.foreign.folder import is_foreign
 from headlight.model.served import Served
 from headlight.models.memory import ModelMemory, NoRoom, budget_of, pass_bytes_of
+from headlight.models.staging import remove_leftovers
 from headlight.problems import Problem, echo, service_unavailable
 from headlight.schemas.traces import MAX_MODEL_ID_CHARACTERS
 from headlight.serving.engine import is_fatal
@@ -163,8 +164,13 @@ class Registry:
         )
 
     def refresh(self) -> None:
-        """Add the models whose folders are new in the directories, and drop those that are gone."""
+        """Add the models whose folders are new in the directories, and drop those that are gone.
+
+        What killed processes left half-made is removed.
+        """
         with self._refreshing:
+            for parent in self._parents:
+                remove_leftovers(parent)
             self._seen = _changes(self._parents)
             folders = {folder.name: folder for folder in _model_folders(self._parents, quiet=True)}
             for name, folder in folders.items():
@@ -462,6 +468,7 @@ def registry_of(settings: Settings) -> Registry:
         pass_bytes=pass_bytes,
         checks=settings.own_models_dir / CHECKS,
     )
+    remove_leftovers(settings.own_models_dir)
     if settings.models_dir is None:
         registry.watch(settings.own_models_dir)
     for folder in settings.model_folders:

@@ -21,8 +21,9 @@ from headlight.model.checkpoint.loading import ZOO
 from headlight.model.checkpoint.profile import is_whole
 from headlight.model.foreign.checks import EAGER
 from headlight.models.foreign import STORED, load_checked, read_description
-from headlight.models.model_registry import CHECKS
+from headlight.models.model_registry import CHECKS, registry_of
 from headlight.serving import profile_process
+from headlight.settings import Settings
 from tests.tiny_checkpoints import save_checkpoint
 
 README = """---
@@ -385,15 +386,52 @@ def test_the_process_that_goes_on_measures_what_each_head_is_worth(
     assert is_whole(read_description(folder)[0].heads)
 
 
-def test_what_a_killed_process_left_is_removed_and_what_another_adds_is_not(run, gpt2, models_dir):
-    dead = subprocess.Popen([sys.executable, "-c", ""])
-    dead.wait()
-    gone, busy = (models_dir / f".adding-{pid}-abc" for pid in (dead.pid, os.getpid()))
-    for folder in (gone, busy):
-        folder.mkdir(parents=True)
-        (folder / "model.safetensors").write_bytes(b"half")
-    assert run("add", str(gpt2), "--no-heads").exit_code == 0
-    assert left_in(models_dir) == [busy.name, "gpt2"]
+KILLED = """
+import sys, time
+from pathlib import Path
+from headlight.models.staging import staging
+with staging(Path(sys.argv[1])) as staged:
+    (staged / "model.safetensors").write_bytes(b"half")
+    print(staged.name, flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="locks of folders end with their process")
+@pytest.mark.parametrize("cleans", ["add", "remove", "serve", "list"])
+def test_what_a_killed_process_left_is_removed_and_what_another_adds_is_not(
+    run, gpt2, models_dir, cleans, monkeypatch
+):
+    monkeypatch.setattr("headlight.models.staging.SECONDS_TO_LOCK", 0)
+    run("add", str(gpt2), "--no-heads", "--name", "first")
+    settings = Settings(models_dir=models_dir, default_model="first", device="cpu")
+    registry = registry_of(settings)
+    killed, busy = (
+        subprocess.Popen(
+            [sys.executable, "-c", KILLED, str(models_dir)], stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(2)
+    )
+    try:
+        names = [process.stdout.readline().strip() for process in (killed, busy)]
+        killed.kill()
+        killed.wait()
+        assert set(names) <= {path.name for path in models_dir.iterdir()}
+        act = {
+            "add": lambda: run("add", str(gpt2), "--no-heads"),
+            "remove": lambda: run("remove", "first"),
+            "serve": lambda: registry_of(settings),
+            "list": registry.refresh,
+        }
+        act[cleans]()
+        left = {path.name for path in models_dir.iterdir()}
+        assert names[0] not in left
+        assert (models_dir / names[1] / "model.safetensors").read_bytes() == b"half"
+    finally:
+        for process in (killed, busy):
+            process.kill()
+            process.wait()
+            process.stdout.close()
 
 
 def test_a_signal_to_terminate_leaves_nothing(run, gpt2, models_dir, monkeypatch):
