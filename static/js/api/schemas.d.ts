@@ -464,6 +464,7 @@ export interface HeadProfilesAnswer {
   sentences: number;
   tokens: number;
   bits_per_byte?: number | null;
+  ablated_in?: number | null;
   controlled: Record<string, number>;
   attentions: Record<string, HeadProfileAnswer[]>;
   examples: SentenceAnswer[];
