@@ -187,6 +187,7 @@ export function plotlyScale(scale) {
  * @property {boolean} isCausal the future is left transparent
  * @property {number} ceiling weight at the top of the colour scale
  * @property {number} [skip] columns at the left that are left out
+ * @property {{x: (string|null)[], y: (string|null)[]}} [roles] the colours of the tokens of a conversation, by side
  */
 
 /**
@@ -351,8 +352,8 @@ export function paintHeads({ canvas, frame, cells, rows, pictureOf }, look) {
   Object.assign(canvas.style, { width: `${width / ratio}px`, height: `${height / ratio}px` });
   const context = canvas.getContext('2d');
   context?.putImageData(image, 0, 0);
-  if (context && look.roles && size >= BANDS.room)
-    for (const square of squares) markRoles(context, square, look.roles, BANDS.width * ratio);
+  if (context && size >= BANDS.room)
+    for (const square of squares) markRoles(context, square, BANDS.width * ratio);
   if (context && look.key >= 0) for (const square of squares) mark(context, square, look);
 }
 
@@ -360,10 +361,11 @@ export function paintHeads({ canvas, frame, cells, rows, pictureOf }, look) {
 const BANDS = { room: 24, width: 2 };
 
 /**
- * Draw the roles of the tokens along the upper and the left edge of a map.
- * @param {CanvasRenderingContext2D} context @param {Placed} square @param {{x: (string|null)[], y: (string|null)[]}} roles @param {number} wide
+ * Draw the roles of a conversation's tokens along the upper and the left edge of a map.
+ * @param {CanvasRenderingContext2D} context @param {Placed} square @param {number} wide
  */
-function markRoles(context, { left, top, size }, { x, y }, wide) {
+export function markRoles(context, { left, top, size, picture }, wide) {
+  const { x, y } = picture.roles ?? { x: [], y: [] };
   const [across, down] = [size / x.length, size / y.length];
   /** @param {string|null} colour @param {[number, number, number, number]} box */
   const fill = (colour, ...box) => {

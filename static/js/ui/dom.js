@@ -2,7 +2,7 @@
  * The browser: building elements, placing boxes, copying, saving and reading files, and the theme's colours.
  */
 
-import { computeLevel, packPixels, paintInto, sequential } from '../plot/colour.js';
+import { computeLevel, markRoles, packPixels, paintInto, sequential } from '../plot/colour.js';
 
 /**
  * @import { Picture, Theme } from '../plot/colour.js'
@@ -350,6 +350,8 @@ export function mapOf(picture, theme, size) {
   const image = new ImageData(size, size);
   const sheet = { pixels: new Uint32Array(image.data.buffer), width: size };
   paintInto(sheet, { left: 0, top: 0, size }, picture, packPixels(sequential(theme)));
-  canvas.getContext('2d')?.putImageData(image, 0, 0);
+  const context = canvas.getContext('2d');
+  context?.putImageData(image, 0, 0);
+  if (context) markRoles(context, { left: 0, top: 0, size, picture }, Math.ceil(size / 32));
   return canvas;
 }

@@ -38,7 +38,7 @@ import { element } from './dom.js';
 /** @typedef {Picture & {ceiling: number}} HeadPicture `skip`: 1 where the first token hides the rest */
 /** @typedef {Map<string, HeadPicture>} Pictures by layer and head */
 /** @typedef {{left: number, top: number, size: number, picture: HeadPicture}} Placed */
-/** @typedef {{trace: Trace, place: string|undefined, size: number, range: 'one'|'head', width: number, theme: Theme, ratio: number, query: number, key: number, beam: string, maps: Trace|undefined, hide: unknown, roles: {x: (string|null)[], y: (string|null)[]}|null}} Look what the picture depends on; `query`, `key`: the marked pair, −1 for none; `maps`: small ones of layers whose weights are not here */
+/** @typedef {{trace: Trace, place: string|undefined, size: number, range: 'one'|'head', width: number, theme: Theme, ratio: number, query: number, key: number, beam: string, maps: Trace|undefined, hide: unknown}} Look what the picture depends on; `query`, `key`: the marked pair, −1 for none; `maps`: small ones of layers whose weights are not here */
 
 const MARGIN = 44;
 const GAP = 6;
@@ -69,8 +69,6 @@ export function createHeads({ onChoose }) {
   const foot = element('div.heads-foot', caption);
   /** @type {Pictures} */
   let pictures = new Map();
-  /** @type {{x: (string|null)[], y: (string|null)[]}|null} of a conversation */
-  let roles = null;
   /** @type {Row[]} */
   let rows = [];
   /** @type {HTMLElement[][]} */
@@ -120,10 +118,7 @@ export function createHeads({ onChoose }) {
       const maps = state.answers?.maps?.trace;
       const isNew = trace !== painted.trace || place?.id !== painted.place;
       const isOther = isNew || maps !== painted.maps || state.attention_hide !== painted.hide;
-      if (isOther) {
-        pictures = picturesOf(trace, place, state);
-        roles = rolesOf(trace, place);
-      }
+      if (isOther) pictures = picturesOf(trace, place, state);
       if (isNew) rows = labelledHeads(trace, place);
       const nHeads = rows[0]?.heads.length ?? 0;
       const { size, gap, margin } = sizesFor(state.width, nHeads);
@@ -149,7 +144,6 @@ export function createHeads({ onChoose }) {
         beam: state.palette.beam,
         maps,
         hide: state.attention_hide,
-        roles,
       };
       if (isSame(look, painted)) return;
       fit(frame, { size, gap, margin, heads: nHeads });
@@ -362,6 +356,7 @@ export function picturesOf(trace, place, { attention_hide: hide, answers }, only
   const maps = answers?.maps?.trace?.tensors ?? {};
   /** @type {Pictures} */
   const pictures = new Map();
+  const roles = rolesOf(trace, place);
   for (const { layer, site } of weightsAt(place, trace)) {
     const map = maps[site.replace(/weights$/, 'max_map')];
     const array = isHeld(trace.tensors[site]) ? trace.tensors[site] : map;
@@ -378,6 +373,7 @@ export function picturesOf(trace, place, { attention_hide: hide, answers }, only
         scale,
         isCausal: isCausal(site),
         ...(isResting && { skip: 1 }),
+        ...(roles && { roles }),
       };
       const ceiling = trace.resolution ? ceilingOf(picture) : peak(picture);
       pictures.set(keyOf({ layer, head }), { ...picture, ceiling });

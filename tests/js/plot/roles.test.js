@@ -3,9 +3,10 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 import { buildAnatomy, readParts } from '../../../static/js/ui/model_map/parts.js';
-import { ROLE_COLOURS } from '../../../static/js/plot/colour.js';
+import { markRoles, ROLE_COLOURS } from '../../../static/js/plot/colour.js';
 import { readRoleShares, roleBands, rolesIn } from '../../../static/js/plot/roles.js';
 import { pageAsks } from '../../../static/js/ui/looking.js';
+import { picturesOf } from '../../../static/js/ui/heads.js';
 import { compare } from '../../../static/js/views/compare/compare.js';
 import { standardsOf } from '../../../static/js/state/state.js';
 import { VIEWS } from '../../../static/js/views/view_registry.js';
@@ -36,6 +37,23 @@ test('both axes have bands of the roles; a text has none', () => {
     [...colours, ...colours],
   );
   deepEqual(roleBands(sampleTrace(), PLACE, { rows: units, columns: units }), []);
+});
+
+test('so have the small maps, each along its upper and its left edge', () => {
+  const trace = conversation();
+  const place = { ...PLACE, stack: 'decoder', ending: 'self_attention' };
+  const [picture] = picturesOf(trace, place, {}).values();
+  /** @type {any[]} */
+  const filled = [];
+  const context = { fillStyle: '', fillRect: (...box) => filled.push([context.fillStyle, ...box]) };
+  markRoles(/** @type {any} */ (context), { left: 0, top: 0, size: 50, picture }, 2);
+  const { system, user } = ROLE_COLOURS;
+  deepEqual(filled[1], [system, 10, 0, 10, 2]);
+  deepEqual(filled[7], [user, 0, 20, 2, 10]);
+  equal(
+    [...picturesOf(sampleTrace(), PLACE, {}).values()].some(({ roles }) => roles),
+    false,
+  );
 });
 
 test('Compare has them on A, on B and on the difference', () => {

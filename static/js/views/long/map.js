@@ -22,6 +22,7 @@ import {
   writeRegion,
 } from './region.js';
 import { panes } from '../../plot/panes.js';
+import { roleBands } from '../../plot/roles.js';
 import { structuresIn } from '../../rules/map_structure.js';
 
 /**
@@ -47,7 +48,7 @@ const MOST_MARKED = 16;
 export function mapFigure(subject) {
   const { title, trace, state, pool, shown, tile } = subject;
   const { matrix, region, rows, columns, width } = shown;
-  const { palette } = state;
+  const { key, query, beam } = state.palette;
   const texts = textsOf(trace, state);
   const trained = trace.card?.trained_tokens ?? 0;
   const resolution = resolutionInWords(width, pool);
@@ -58,6 +59,7 @@ export function mapFigure(subject) {
   const top = isToOne ? 1 : findCeiling(matrix.data, COLOURED);
   const ramp = {
     title: isExact ? 'attention weight' : `weight, ${resolution}`,
+    domain: /** @type {[number, number]} */ ([0, top]),
     ...(!isToOne && { ticks: [0, top], write: atLeast }),
   };
   const strips = stripsFor(subject);
@@ -70,7 +72,7 @@ export function mapFigure(subject) {
   const most = strongestIn(matrix);
   const picked = cellOf(state.long_cell ?? [], rows, columns);
   const place = placeInWords(region, texts);
-  const lines = trainedLines(shown, trained, palette.beam);
+  const lines = trainedLines(shown, trained, beam);
   const curves = state.answers?.rows?.trace;
   return {
     title: `${title}, ${resolution}`,
@@ -88,9 +90,9 @@ export function mapFigure(subject) {
     ],
     ...chart(
       {
-        x: band(labelsOf(columns, texts.columns), { title: 'key: attended to', ink: palette.key }),
-        y: band(labelsOf(rows, texts.rows), { title: 'query: attends', ink: palette.query }),
-        marks: [cell(matrix, { ramp: { ...ramp, domain: [0, top] }, ...meaning }), ...lines],
+        x: band(labelsOf(columns, texts.columns), { title: 'key: attended to', ink: key }),
+        y: band(labelsOf(rows, texts.rows), { title: 'query: attends', ink: query }),
+        marks: [cell(matrix, { ramp, ...meaning }), ...lines, ...bandsOf(subject)],
         panes: panes(panesOf(strips, state)),
         size: { isSquare: true },
         table: {
@@ -126,6 +128,14 @@ function cursorOf(subject, { isExact, picked, start = { row: 0, column: 0 } }) {
 
 /** Write a number at the top of colours, which stands for all above it. @param {number} value */
 const atLeast = (value) => (value === 0 ? '0' : `≥ ${amount(value, 2)}`);
+
+/** Return the bands of a conversation; a bin has the role of its first token. @param {Subject} subject */
+function bandsOf({ trace, state, shown }) {
+  const [rows, columns] = [shown.rows, shown.columns].map((bins) =>
+    bins.map(([first]) => ({ first })),
+  );
+  return roleBands(trace, placeIn(trace, state), { rows, columns });
+}
 
 /** Mark the longest text of training. @param {Shown} shown @param {number} trained @param {string} stroke */
 function trainedLines(shown, trained, stroke) {

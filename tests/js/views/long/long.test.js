@@ -16,6 +16,7 @@ import {
   zoomed,
 } from '../../../../static/js/views/long/region.js';
 import { lossStrip, buildStrips } from '../../../../static/js/views/long/map.js';
+import { ROLE_COLOURS } from '../../../../static/js/plot/colour.js';
 import { overviewAsk } from '../../../../static/js/api/answers.js';
 import { FRAME, sampleTrace } from '../../sample.js';
 
@@ -39,6 +40,22 @@ function overviewOf(count) {
 }
 
 const stateOf = (changes) => ({ ...FRAME, long_region: [], long_pool: 'mean', ...changes });
+
+test('both axes of the map have bands of the roles of a conversation, by bins', () => {
+  const trace = overviewOf(1000);
+  const role = (/** @type {number} */ at) => (at < 500 ? 'user' : 'assistant');
+  const chat = {
+    ...trace,
+    tokens: trace.tokens.map((token, at) => ({ ...token, role: role(at) })),
+  };
+  const coloursOf = (of) =>
+    (long.figure(of, stateOf({ layer: 1, head: 0 })).layout?.shapes ?? []).map(
+      ({ fillcolor }) => fillcolor,
+    );
+  const { user, assistant } = ROLE_COLOURS;
+  deepEqual(coloursOf(chat), [user, assistant, user, assistant]);
+  deepEqual(coloursOf(trace), []);
+});
 
 test('a region in a link comes back, and one outside the text is the whole', () => {
   deepEqual(readRegion([8, 16, 0, 8], sized(20)), { queries: [8, 16], keys: [0, 8] });
