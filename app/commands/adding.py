@@ -148,7 +148,7 @@ def remove_model(model: str, settings: Settings) -> None:
         OSError: its folder cannot be removed.
     """
     directory = settings.own_models_dir
-    listed = [path.name for path in _sub_folders(directory)]
+    listed = sorted(path.parent.name for path in directory.glob(f"[!._]*/{CONFIG}"))
     if model not in listed:
         where = "ships with Headlight" if (settings.zoo_dir / model).is_dir() else "is not there"
         where = where if MODEL_NAME.fullmatch(model) else "is not there"
@@ -498,14 +498,6 @@ def _report(description: Description, target: Path) -> None:
         show(Text(f"left out {name}: {reason}", style="yellow"))
     command = shlex.join(["headlight", "serve", "--model", description.id])
     show(f"`headlight serve` lists it; `{command}` opens with it")
-
-
-def _sub_folders(directory: Path) -> Sequence[Path]:
-    try:
-        folders = sorted(path for path in directory.iterdir() if path.is_dir())
-    except FileNotFoundError:
-        return []
-    return [path for path in folders if not path.name.startswith((".", "_"))]
 
 
 def _first_line(error: BaseException) -> str:

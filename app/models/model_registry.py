@@ -164,10 +164,7 @@ class Registry:
         )
 
     def refresh(self) -> None:
-        """Add the models whose folders are new in the directories, and drop those that are gone.
-
-        What killed processes left half-made is removed.
-        """
+        """Add the models whose folders are new, drop those that are gone, remove half-made ones."""
         with self._refreshing:
             for parent in self._parents:
                 remove_leftovers(parent)

@@ -1,27 +1,20 @@
 """The hidden folders in which models are made, and what a process that was killed left of them.
 
-Who makes a model holds a lock on its folder, which the system releases when the process ends, also
-by SIGKILL. So a folder without a lock is left over, whichever container looks.
+Who makes a model holds a lock, which the system releases when the process ends, also by SIGKILL: a
+folder without one is left over, whichever container looks.
 """
 
 from __future__ import annotations
 
-import os
 import shutil
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from tempfile import mkdtemp
-from time import time
+from uuid import uuid4
 
-if sys.platform != "win32":  # there a leftover stays until it is removed by hand
-    from fcntl import LOCK_EX, LOCK_NB, flock
+from filelock import FileLock, Timeout
 
 STAGED = ".adding-"
-SECONDS_TO_LOCK = 1.0
-"""A younger folder may get its lock this moment."""
-_MADE = f"{STAGED}staged-"
 
 
 @contextmanager
@@ -31,34 +24,26 @@ def staging(directory: Path) -> Iterator[Path]:
     What a killed process left there is removed first.
     """
     remove_leftovers(directory)
-    staged = Path(mkdtemp(prefix=_MADE, dir=directory))
-    try:
-        with _locked(staged):
-            yield staged
-    finally:
-        shutil.rmtree(staged, ignore_errors=True)
+    staged = directory / f"{STAGED}{uuid4().hex}.part"
+    with _held(staged):
+        staged.mkdir(mode=0o700)
+        yield staged
 
 
 def remove_leftovers(directory: Path) -> None:
     """Remove the folders of a models directory whose process is gone, as far as they can be."""
-    if sys.platform == "win32":
-        return
-    for path in directory.glob(f"{_MADE}*"):
-        with suppress(OSError):  # it is held, or not ours
-            if time() - path.stat().st_mtime > SECONDS_TO_LOCK:
-                with _locked(path):
-                    shutil.rmtree(path)
+    for path in directory.glob(f"{STAGED}*.part"):
+        with suppress(Timeout, OSError), _held(path):
+            pass
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder, if the system has any; OSError: another process does."""
-    if sys.platform == "win32":
-        yield
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        flock(descriptor, LOCK_EX | LOCK_NB)
-        yield
-    finally:
-        os.close(descriptor)
+def _held(folder: Path) -> Iterator[None]:
+    """Hold a folder's lock, and remove both; Timeout: another process does."""
+    lock = folder.with_suffix(".lock")
+    with FileLock(lock, timeout=0):
+        try:
+            yield
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+            lock.unlink(missing_ok=True)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 from headlight.model.corpus import CorpusError
 from headlight.model.interventions.head_ablation import HeadAblation
@@ -28,7 +29,7 @@ ABLATED_SIZE = 512  # of those whose layers are kept
 SHARE_ABLATED, LEAST_ABLATED = 4, 10
 """A head is switched off in one of that many texts, and in at least so many."""
 IGNORED = -100
-"""The label of a place that does not count."""
+"""PyTorch's label of a place that does not count."""
 _PLACES: dict[tuple[str, str], Where] = {
     ("encoder", "self_attention"): "encoder",
     ("decoder", "self_attention"): "decoder",
@@ -100,9 +101,8 @@ def ablated_in(inputs: Sequence[ModelInput]) -> list[ModelInput]:
     """Return the texts in which heads are switched off: of neighbours, that of median length."""
     n = max(len(inputs) // SHARE_ABLATED, min(len(inputs), LEAST_ABLATED))
     groups = (inputs[at * len(inputs) // n : (at + 1) * len(inputs) // n] for at in range(n))
-    return [
-        sorted(group, key=lambda each: each.n_tokens)[(len(group) - 1) // 2] for group in groups
-    ]
+    ordered = (sorted(group, key=lambda each: each.n_tokens) for group in groups)
+    return [group[(len(group) - 1) // 2] for group in ordered]
 
 
 def _predicted(
@@ -188,11 +188,8 @@ def _nats(
     labels = torch.full(logits.shape[:2], IGNORED)
     for row, places, ids in zip(labels, predicted.places, predicted.ids, strict=True):
         row[places] = torch.tensor(ids)
-    flat = logits.flatten(0, 1).float()
-    losses = torch.nn.functional.cross_entropy(
-        flat, labels.flatten().to(flat.device), ignore_index=IGNORED, reduction="sum"
-    )
-    return float(losses)
+    flat = labels.flatten().to(logits.device)
+    return float(cross_entropy(logits.flatten(0, 1).float(), flat, reduction="sum"))
 
 
 def _ids(tokens: Iterable[Token] | None) -> list[int]:

@@ -35,12 +35,7 @@ from headlight.model.controlled_sentences import (
     subject_sentences,
 )
 from headlight.model.corpus import CorpusError, SentencePair, lines
-from headlight.model.profiles.ablation import (
-    ABLATED_SIZE,
-    ablated_in,
-    ablation_costs,
-    passes,
-)
+from headlight.model.profiles.ablation import ABLATED_SIZE, ablated_in, ablation_costs, passes
 from headlight.model.profiles.sums import HeadSums, Reader
 from headlight.model.served import Served
 from headlight.model.trace import AttentionFacts, Token
@@ -165,7 +160,7 @@ def finished_profile(
         if not question_end
         else {}
     )
-    n_made = N_CONTROLLED if is_sample else max(N_CONTROLLED, sentences.n)
+    n_made = max(N_CONTROLLED, sentences.n)
     controlled = {name: _evenly(made, n_made) for name, made in controlled.items()}
     for name, made in controlled.items():
         _add_controlled(checkpoint, spec, sums, name, made)

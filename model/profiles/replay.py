@@ -6,11 +6,13 @@ A head that is switched off changes nothing in the layers below it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from math import isclose
 from typing import Any
 
 from torch import nn
+
+Forward = Callable[..., Any]
 
 
 @contextmanager
@@ -18,29 +20,21 @@ def recorded(layers: Sequence[nn.Module]) -> Iterator[list[Any]]:
     """Yield a list of what each layer returns in a pass inside the ``with`` block."""
     returned: list[Any] = []
 
-    def keeping(forward: Callable[..., Any]) -> Callable[..., Any]:
+    def keeping(forward: Forward, _: int) -> Forward:
         def keep(*args: Any, **kwargs: Any) -> Any:
             returned.append(forward(*args, **kwargs))
             return returned[-1]
 
         return keep
 
-    with ExitStack() as stack:
-        for layer in layers:
-            stack.enter_context(_replaced(layer, keeping(layer.forward)))
+    with _replaced(layers, keeping):
         yield returned
 
 
 @contextmanager
 def replayed(layers: Sequence[nn.Module], returned: Sequence[Any]) -> Iterator[None]:
     """Let each layer return what it returned before, inside the ``with`` block."""
-
-    def again(output: Any) -> Callable[..., Any]:
-        return lambda *_, **__: output
-
-    with ExitStack() as stack:
-        for layer, output in zip(layers, returned, strict=True):
-            stack.enter_context(_replaced(layer, again(output)))
+    with _replaced(layers, lambda _, number: lambda *_, **__: returned[number]):
         yield
 
 
@@ -54,26 +48,28 @@ def can_replay(layers: Sequence[nn.Module], run: Callable[[], float]) -> bool:
         return False
     with recorded(layers) as returned:
         whole = run()
-    if len(returned) != len(layers):
-        return False
-    for n_before in range(1, len(layers)):
-        try:
-            with replayed(layers[:n_before], returned[:n_before]):
+    try:
+        for n_before in range(len(layers)):
+            with replayed(layers[:n_before], returned):
                 if not isclose(run(), whole, rel_tol=1e-6, abs_tol=1e-9):
                     return False
-        except (AttributeError, LookupError, RuntimeError, TypeError, ValueError):
-            return False
-    return True
+    except (AttributeError, LookupError, RuntimeError, TypeError, ValueError):
+        return False
+    return len(returned) == len(layers)
 
 
 @contextmanager
-def _replaced(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
-    before = module.__dict__.get("forward")
-    module.forward = forward
+def _replaced(
+    layers: Sequence[nn.Module], make: Callable[[Forward, int], Forward]
+) -> Iterator[None]:
+    before = [layer.__dict__.get("forward") for layer in layers]
+    for number, layer in enumerate(layers):
+        layer.forward = make(layer.forward, number)
     try:
         yield
     finally:
-        if before is None:
-            del module.__dict__["forward"]
-        else:
-            module.forward = before
+        for layer, forward in zip(layers, before, strict=True):
+            if forward is None:
+                del layer.__dict__["forward"]
+            else:
+                layer.forward = forward

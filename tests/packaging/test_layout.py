@@ -79,10 +79,10 @@ JS_FOLDERS = ["words", "trace", "rules", "state", "api", "plot", "ui", "views"]
 MOST_LINES = {
     "app": 25_070,
     "lab": 10_000,
-    "model": 37_720,
+    "model": 37_875,
     "model/analysis": 4_505,
     "model/attention": 1_800,
-    "model/foreign": 9_030,
+    "model/foreign": 9_040,
     "static/js": 46_000,
     "static/js/views": 18_300,
 }

@@ -83,6 +83,7 @@ function overSentences(heads, { stack, ending }, profiles) {
     ({ layer, head }) => profiles.attentions[`${stack}.layers.${layer}.${ending}`]?.[head],
   );
   const over = `over ${counted(profiles.sentences, 'sentence')}`;
+  const overAblated = `over ${counted(profiles.ablated_in ?? profiles.sentences, 'sentence')}`;
   /** @param {string} id @param {string} title @param {(profile: HeadProfile) => number|null|undefined} value @param {string} unit @param {string} [texts] */
   const plain = (id, title, value, unit, texts = over) =>
     ofHeads(
@@ -107,13 +108,9 @@ function overSentences(heads, { stack, ending }, profiles) {
     })),
     plain('entropy', 'entropy', ({ entropy }) => entropy, 'bits'),
     plain('distance', 'distance', ({ distance }) => distance, 'tokens'),
-    plain('cost', 'cost when off', ({ cost }) => cost, 'bits per byte', overAblated(profiles)),
+    plain('cost', 'cost when off', ({ cost }) => cost, 'bits per byte', overAblated),
   ];
 }
-
-/** @param {HeadProfiles} profiles */
-const overAblated = ({ ablated_in, sentences }) =>
-  `over ${counted(ablated_in ?? sentences, 'sentence')}`;
 
 /** @param {string} name @param {HeadProfiles} profiles @param {string} over */
 function overOf(name, { controlled }, over) {

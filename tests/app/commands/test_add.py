@@ -397,12 +397,10 @@ with staging(Path(sys.argv[1])) as staged:
 """
 
 
-@pytest.mark.skipif(os.name != "posix", reason="locks of folders end with their process")
 @pytest.mark.parametrize("cleans", ["add", "remove", "serve", "list"])
 def test_what_a_killed_process_left_is_removed_and_what_another_adds_is_not(
-    run, gpt2, models_dir, cleans, monkeypatch
+    run, gpt2, models_dir, cleans
 ):
-    monkeypatch.setattr("headlight.models.staging.SECONDS_TO_LOCK", 0)
     run("add", str(gpt2), "--no-heads", "--name", "first")
     settings = Settings(models_dir=models_dir, default_model="first", device="cpu")
     registry = registry_of(settings)

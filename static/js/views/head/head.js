@@ -209,6 +209,7 @@ function factsOf(trace, place, { layer, head: number }, { cost, entropy, distanc
     .find((row) => row.layer === layer)
     ?.heads.find((entry) => entry.head === number);
   const label = here ? labelInWords(here) : '';
+  const inTexts = counted(profiles.ablated_in ?? profiles.sentences, 'sentence');
   const path = `${place.stack}.layers.${layer}.${place.ending}`;
   const fed = feedersOf({ heads: profiles }, path, number).map(
     ({ name, share: part, side }) => `${name} (${side}, ${percent(part, 0)})`,
@@ -216,12 +217,7 @@ function factsOf(trace, place, { layer, head: number }, { cost, entropy, distanc
   return [
     ...(cost === null || cost === undefined
       ? []
-      : [
-          [
-            `Switched off in ${counted(profiles.ablated_in ?? profiles.sentences, 'sentence')}`,
-            costInWords(Number(profiles.bits_per_byte), cost),
-          ],
-        ]),
+      : [[`Switched off in ${inTexts}`, costInWords(Number(profiles.bits_per_byte), cost)]]),
     ['Entropy', `${decimal(entropy, 2)} bits`],
     ['Distance', `${distance.toFixed(1)} tokens`],
     ...(fed.length > 0 ? [['Fed by', fed.join('; ')]] : []),
