@@ -3,6 +3,7 @@
     measure   measure a profile: the scores of each head, and what its ablation costs
     sums      the sums over sentences that scores are made of
     ablation  by how much predictions get worse without a head
+    replay    passes that begin at a layer
     feeders               the earlier heads that write what a head reads
     examples  sentences for any language model, each kept if the model shows it
     digits    the profile of a model that multiplies

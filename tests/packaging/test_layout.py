@@ -77,7 +77,7 @@ JS_FOLDERS = ["words", "trace", "rules", "state", "api", "plot", "ui", "views"]
 
 # Lines of code a folder may have. A commit that raises a number says in its body why.
 MOST_LINES = {
-    "app": 25_070,
+    "app": 25_090,
     "lab": 10_000,
     "model": 37_875,
     "model/analysis": 4_505,
