@@ -87,7 +87,7 @@ def report(
 
     What cannot be read is left out with its reason.
     """
-    from headlight.lab.data.quality import read_classifier
+    from headlight.model.text_quality.classifier import read_classifier
     from headlight.lab.data.report import Cleaning
 
     cards = [_card_of(model) for model in card or ()]

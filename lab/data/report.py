@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from headlight.lab.data.deduplication import N_HASHES, SHINGLE, Deduplicator
 from headlight.lab.data.documents import Document, Unusable
-from headlight.lab.data.quality import Classifier
+from headlight.model.text_quality.classifier import Classifier
 
 N_EXAMPLES = 10
 

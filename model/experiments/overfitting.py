@@ -142,7 +142,7 @@ def _frame(weights: Weights, learned: Tensor, held: Tensor, step: int) -> dict[s
 
 EXPERIMENT = Experiment(
     id="overfitting",
-    order=18,
+    order=19,
     group="Learning",
     tab="When to stop",
     title="Overfitting, and when to stop",

@@ -60,7 +60,7 @@ def run(parameters: Surprise) -> Iterator[Arrays]:
 
 EXPERIMENT = Experiment(
     id="surprise",
-    order=21,
+    order=22,
     group="Around the model",
     tab="Perplexity",
     title="Cross-entropy and perplexity",

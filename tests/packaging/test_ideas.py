@@ -1,28 +1,24 @@
-"""docs/ideas.md: every row opens an experiment, a view of a trained model, or a command."""
+"""docs/ideas.md: every row opens an experiment or a view of a trained model."""
 
 import json
 import re
-import shlex
 from functools import cache
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
-from typer.testing import CliRunner
 
 from headlight.chapters.outcomes import address_parts
-from headlight.cli import app
 from headlight.model.checkpoint.loading import ZOO, load
 from headlight.model.experiments.experiment_registry import EXPERIMENTS
 from headlight.model.tracing import trace
 
 ROOT = Path(__file__).parents[2]
-ROW = re.compile(r"^\| (\d+) \| (.+) \| (?:\[[^\]]+\]\((\S+)\)|`headlight ([^`]+)`) \|$", re.M)
+ROW = re.compile(r"^\| (\d+) \| (.+) \| \[[^\]]+\]\((\S+)\) \|$", re.M)
 DOCUMENT = (ROOT / "docs" / "ideas.md").read_text()
-ROWS = [(idea, link, command) for _, idea, link, command in ROW.findall(DOCUMENT)]
-EXPERIMENT_LINKS = [link for _, link, _ in ROWS if link.startswith("/experiments")]
-PAGE_LINKS = [link for _, link, _ in ROWS if link.startswith("/#")]
-COMMANDS = [command for _, _, command in ROWS if command]
+ROWS = ROW.findall(DOCUMENT)
+EXPERIMENT_LINKS = [link for *_, link in ROWS if link.startswith("/experiments")]
+PAGE_LINKS = [link for *_, link in ROWS if link.startswith("/#")]
 REGISTRY = (ROOT / "static/js/views/view_registry.js").read_text()
 VIEWS = {
     entry.split("'")[0]: entry
@@ -35,13 +31,12 @@ def parameters_of(link):
     return dict(parse_qsl(urlsplit(link).fragment, strict_parsing=True))
 
 
-def test_there_are_73_rows_and_each_opens_something():
-    numbers = [int(number) for number, *_ in ROW.findall(DOCUMENT)]
-    assert numbers == list(range(1, 74))
-    assert len(EXPERIMENT_LINKS) + len(PAGE_LINKS) + len(COMMANDS) == 73
-    assert len({idea for idea, _, _ in ROWS}) == 73
+def test_there_are_76_rows_and_each_opens_something():
+    assert [int(number) for number, *_ in ROWS] == list(range(1, 77))
+    assert len(EXPERIMENT_LINKS) + len(PAGE_LINKS) == 76
+    assert len({idea for _, idea, _ in ROWS}) == 76
     listed = [line for line in DOCUMENT.splitlines() if re.match(r"\| *\d", line)]
-    assert len(listed) == 73, "a row is not read by this test"
+    assert len(listed) == 76, "a row is not read by this test"
 
 
 def test_every_experiment_has_a_row():
@@ -88,18 +83,3 @@ def test_a_link_to_the_page_names_a_view_and_a_model_that_reads_its_text(link):
     config = load(ZOO / model).config
     assert int(parameters.get("layer", 0)) < config.n_layers
     assert int(parameters.get("head", 0)) < config.n_heads
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_has_the_options_that_it_is_given(command):
-    words = shlex.split(command)
-    names = []
-    for word in words:
-        if word.startswith("-"):
-            break
-        names.append(word)
-    group = names[:2] if names[0] == "data" else names[:1]
-    shown = CliRunner().invoke(app, [*group, "--help"], env={"COLUMNS": "200", "TERM": "dumb"})
-    assert shown.exit_code == 0, shown.output
-    for option in (word for word in words if word.startswith("--")):
-        assert re.search(rf"{option}\b", shown.output), f"{option} is no option of {group}"

@@ -34,6 +34,7 @@ import { band } from './scales.js';
  * @property {number} [marker] the column that a vertical line marks
  * @property {(row: number, column: number) => string} [say]
  * @property {Partial<CellCursor>} [cursor]
+ * @property {number} [letters] after which the label of a row is cut
  * @property {boolean} [isSlanted] labels of columns at 45°, where they are words
  * @property {boolean} [hasBar]
  * @property {boolean} [hasColumnLabels]
@@ -62,7 +63,7 @@ export function mapChart(mapped, frame) {
         title: titles.columns,
         isSlanted,
       }),
-      y: band(rows, { title: titles.rows }),
+      y: band(rows, { title: titles.rows, letters: mapped.letters }),
       marks: [
         cell(matrixFrom(values), {
           ramp: {

@@ -43,6 +43,8 @@ SMALL = {
     "distillation": {"text": "The <b> fox ran"},
     "overfitting": {"text": "the <b> bites the man " * 6, "steps": 3, "dropout": 0.5},
     "labels": {"steps": 3},
+    "policy": {"question": "38*94", "seed": 1},
+    "quality": {"text": "The <b> fox’s den.", "other": "It ran", "n_topics": 3},
     "steering": {"toward": "He <b> wept. | She was sad.", "away": "He was glad.", "text": "She"},
 }
 

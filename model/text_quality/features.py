@@ -148,6 +148,8 @@ _WORDS = {
 }
 _STOP_WORDS, _COMPOUNDS = _WORDS["frequent"], _WORDS["compounds"]
 _SMALL_WORDS = {word for word in _STOP_WORDS if len(word) > 1} | _WORDS["small"]
+FUNCTION_WORDS = _STOP_WORDS | _SMALL_WORDS
+"""The most frequent words of English, which say nothing of what a text is about."""
 
 
 def _joined_words(text: Text) -> float:
@@ -195,7 +197,7 @@ FEATURES: dict[str, Callable[[Text], float]] = {
         sum(len(word) == 1 and word not in "ai" for word in text.lower) / max(1, len(text.lower))
     ),
     "words with digits inside": lambda text: (
-        sum(not word.isalpha() and not word.isdigit() and "'" not in word for word in text.lower)
+        sum(not re.sub("['’]", "", word).isalpha() and not word.isdigit() for word in text.lower)
         / max(1, len(text.lower))
     ),
     "ends a sentence": lambda text: float(text.text.rstrip(_CLOSING).endswith((".", "!", "?"))),

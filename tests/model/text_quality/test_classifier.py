@@ -6,10 +6,10 @@ import random
 import numpy as np
 import pytest
 
-from headlight.lab.data.features import FEATURES, Text, features_of
-from headlight.lab.data.quality import (
+from headlight.model.text_quality.classifier import (
     read_classifier,
 )
+from headlight.model.text_quality.features import FEATURES, Text, features_of
 
 STORY = (
     "Once upon a time a small fox lived near the river. She was hungry, and the farmer had three "
@@ -54,6 +54,7 @@ def test_any_text_has_finite_features(text):
         ("function words", "the cat and the dog", 3 / 5),
         ("words of one letter", "a b I c", 2 / 4),
         ("words with digits inside", "he1lo you 12 don't", 1 / 4),
+        ("words with digits inside", "the king’s 3rd don’t", 1 / 4),
         ("ends a sentence", 'He said: "Go."\n', 1),
         ("ends a sentence", "He said", 0),
         ("repeated runs of 5 words", "a b c d e " * 2, 1 / 6),
