@@ -304,7 +304,10 @@ class Registry:
             description, is_other, is_checked = within(DESCRIBE_SECONDS, _described, folder)
             if whole is not None:
                 self._wholes[model] = whole
-                description = replace(description, id=model, steps=read_states(whole))
+                card = description.card
+                if card.title == folder.name:  # a state without a card is named by its folder
+                    card = replace(card, title=whole.name)
+                description = replace(description, id=model, steps=read_states(whole), card=card)
             elif known := self.descriptions.get(model.rpartition(AT)[0]):
                 card = replace(known.card, metrics={}, training=description.card.training)
                 description = replace(description, card=card, steps=known.steps)

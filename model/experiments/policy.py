@@ -31,8 +31,6 @@ from headlight.model.generation.continuations import Continuations
 from headlight.model.transformer import Transformer
 
 N_CHAINS, N_TOKENS = 8, 30
-N_AGAIN = 100
-"""New chains, before and after the step, whose right answers are counted."""
 RATES = np.geomspace(1e-4, 0.1, 19)
 _PRODUCT = re.compile(r"\s*([1-9][0-9])\s*[*x×·⋅]\s*([1-9][0-9])\s*=?\s*")
 
@@ -78,11 +76,17 @@ def run(parameters: Policy) -> Iterator[Arrays]:
     """Write chains, reward them, and make the step."""
     checkpoint, problem = shipped(parameters.model), problem_of(parameters.question)
     learner = copy.deepcopy(checkpoint.model)
-    chains, marked = _write(learner, problem, N_CHAINS, parameters.seed, parameters.model)
+    chains, marked = solve(
+        learner,
+        checkpoint.tokenizer,
+        [problem] * N_CHAINS,
+        n_tokens=N_TOKENS,
+        temperature=1.0,
+        generator=torch.Generator().manual_seed(parameters.seed),
+    )
     rewards = np.array([rewards_of(marking)[parameters.reward] for marking in marked])
     advantages = advantages_of(rewards, parameters.baseline)
     right = np.array([marking.is_right for marking in marked])
-    again = [_share_right(learner, problem, parameters)]
     # 1. The gradient of the mean over the chains.
     log_probs = _log_probs(learner, chains)
     gain = (log_probs.sum(1) * torch.from_numpy(advantages)).mean()
@@ -102,7 +106,6 @@ def run(parameters: Policy) -> Iterator[Arrays]:
     before = log_probs.detach().numpy()
     by_rate = [_chance(step(rate), chains, right) for rate in RATES]
     after = step(parameters.rate)
-    again.append(_share_right(learner, problem, parameters))
     is_written = chains.is_sampled.numpy()
     lengths, n_sums, solved = curriculum(parameters.model)
     yield {
@@ -116,8 +119,6 @@ def run(parameters: Policy) -> Iterator[Arrays]:
         "before": np.exp(before) * is_written,
         "after": np.exp(after) * is_written,
         "chance": np.array([_chance(each, chains, right) for each in (before, after)]),
-        "again": np.array(again),
-        "n_again": np.array(N_AGAIN),
         "n_weights": np.array(sum(weight.numel() for weight in weights)),
         "rate": RATES,
         "chance_by_rate": np.array(by_rate),
@@ -141,20 +142,6 @@ def advantages_of(
         return rewards
     centred: np.ndarray = rewards - rewards.mean()
     return centred / (rewards.std() + 1e-6) if baseline == "group" else centred
-
-
-def _write(
-    model: Transformer, problem: Problem, count: int, seed: int, name: str
-) -> tuple[Continuations, list[Marking]]:
-    generator = torch.Generator().manual_seed(seed)
-    asked, tokenizer = [problem] * count, shipped(name).tokenizer
-    return solve(model, tokenizer, asked, n_tokens=N_TOKENS, temperature=1.0, generator=generator)
-
-
-def _share_right(model: Transformer, problem: Problem, parameters: Policy) -> float:
-    """Return the share of right answers among new chains."""
-    _, marked = _write(model, problem, N_AGAIN, parameters.seed + 1, parameters.model)
-    return sum(marking.is_right for marking in marked) / N_AGAIN
 
 
 def _log_probs(model: Transformer, chains: Continuations) -> Float[Tensor, "chain place"]:
@@ -226,7 +213,7 @@ EXPERIMENT = Experiment(
     title="One step of policy gradient",
     parameters=Policy,
     run=run,
-    cost=lambda _: Cost(seconds=6.0, megabytes=250.0),
+    cost=lambda _: Cost(seconds=4.0, megabytes=250.0),
     way_out="leave the parameters as they are",
     quantities={
         "chain": Quantity("chain", "The number of each chain."),
@@ -239,8 +226,6 @@ EXPERIMENT = Experiment(
         "before": Quantity("chain place", "π of the token when it was written."),
         "after": Quantity("chain place", "π of it after the step."),
         "chance": Quantity("time", "Probability of the right ones of these chains: before, after."),
-        "again": Quantity("time", "Right answers among new chains, before and after: a share."),
-        "n_again": Quantity("", "How many new chains.", unit="chains"),
         "n_weights": Quantity("", "The weights that move: all.", unit="weights"),
         "rate": Quantity("rate", "Sizes of the step."),
         "chance_by_rate": Quantity("rate", "`chance` after a step of each size."),

@@ -1,6 +1,7 @@
 /** Bars of an experiment: a number each, over columns or from left to right. */
 
 import { chart } from './chart.js';
+import { pictureOf } from './map.js';
 import { bar } from './marks/bar.js';
 import { ruleAt } from './marks/decorations.js';
 import { band, linear } from './scales.js';
@@ -29,43 +30,36 @@ import { band, linear } from './scales.js';
  */
 
 /** @param {Bars} told @returns {import('../rules/experiment.js').Picture} */
-export function barPicture({ id, isWide, title, summary, help, labels, values, of, ...told }) {
+export function barPicture({ labels, values, of, ...told }) {
   const { axis, quantity, format, fill, isUpright = false, hasText = !isUpright, row = 22 } = told;
   const { name = (at) => labels[at], length = (value) => value, write = format, marker } = told;
   const data = values.map((value, at) => ({ value, at }));
   const [names, lengths] = [band(labels, { title: of }), linear(axis.title, axis)];
-  return {
-    id,
-    isWide,
-    draw: (size) => ({
-      title,
-      summary,
-      help,
-      ...chart(
-        {
-          ...(isUpright ? { x: names, y: lengths } : { x: lengths, y: names }),
-          marks: [
-            bar(data, {
-              length: ({ value }) => length(value),
-              value: ({ value }) => value,
-              isUpright,
-              fill: ({ at }) => fill(at, size.palette),
-              ...(hasText && { text: ({ value }) => write(value), isPast: true }),
-              name: ({ at }) => name(at),
-              format,
-            }),
-            ...(marker === undefined ? [] : [ruleAt(marker)]),
-          ],
-          size: isUpright ? { height: row } : { row },
-          table: {
-            quantity,
-            ...(isUpright
-              ? { rows: { title: '', labels: [axis.title] }, columns: { title: of, labels } }
-              : { rows: { title: of, labels }, columns: { title: '', labels: [axis.title] } }),
-          },
+  const [listed, only] = [
+    { title: of, labels },
+    { title: '', labels: [axis.title] },
+  ];
+  return pictureOf(told, (size) => {
+    const bars = bar(data, {
+      length: ({ value }) => length(value),
+      value: ({ value }) => value,
+      isUpright,
+      fill: ({ at }) => fill(at, size.palette),
+      ...(hasText && { text: ({ value }) => write(value), isPast: true }),
+      name: ({ at }) => name(at),
+      format,
+    });
+    return chart(
+      {
+        ...(isUpright ? { x: names, y: lengths } : { x: lengths, y: names }),
+        marks: [bars, ...(marker === undefined ? [] : [ruleAt(marker)])],
+        size: isUpright ? { height: row } : { row },
+        table: {
+          quantity,
+          ...(isUpright ? { rows: only, columns: listed } : { rows: listed, columns: only }),
         },
-        size,
-      ),
-    }),
-  };
+      },
+      size,
+    );
+  });
 }

@@ -6,6 +6,7 @@ import { chart } from './chart.js';
 import { css, sequential } from './colour.js';
 import { line } from './marks/line.js';
 import { ribbon, ruleAt } from './marks/decorations.js';
+import { pictureOf } from './map.js';
 import { linear, log } from './scales.js';
 
 /**
@@ -68,7 +69,7 @@ export function warm(palette) {
  * @param {{id: string, isWide?: boolean, title: string, summary: string, help: string} & Omit<Plotted, 'curves'> & {curves: Record<string, (number|null)[]>|((size: import('./map.js').Size) => Curve[])}} told `format` writes three digits unless it is given; of curves by name the last is the one that matters
  * @returns {import('../rules/experiment.js').Picture}
  */
-export function curvesPicture({ id, isWide, title, summary, help, curves, ...plotted }) {
+export function curvesPicture({ curves, ...plotted }) {
   const format = (/** @type {number} */ value) => decimal(value, 3);
   /** @param {import('./map.js').Size} size */
   const drawn = (size) =>
@@ -77,16 +78,9 @@ export function curvesPicture({ id, isWide, title, summary, help, curves, ...plo
       : Object.entries(curves).map(([name, values], at, { length }) =>
           (at === length - 1 ? strongCurve : plainCurve)(name, values, size),
         );
-  return {
-    id,
-    isWide,
-    draw: (size) => ({
-      title,
-      summary,
-      help,
-      ...curvesChart({ format, ...plotted, curves: drawn(size) }, size),
-    }),
-  };
+  return pictureOf(plotted, (size) =>
+    curvesChart({ format, ...plotted, curves: drawn(size) }, size),
+  );
 }
 
 /** @param {string} name @param {(number|null)[]} values null is NaN @param {Pick<Frame, 'palette'>} size @returns {Curve} in ink */

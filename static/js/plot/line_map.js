@@ -1,52 +1,56 @@
 /**
  * Two columns of words joined by lines: thickness and colour show the weight, and strong lines
  * carry its number. Axes count pixels of the plot area, downwards, so that words lie inside it and
- * can be pointed at. Lines of similar weight share a Plotly trace, so the number of traces stays
- * small.
+ * can be pointed at. Lines of similar weight share a mark, so the number of traces stays small.
  */
 
-import { css, computeLevel, plotlyScale, sequential } from './colour.js';
-import { baseLayout } from './chart.js';
-import { colourBar, colourBarTitle } from './layout.js';
-import { isNarrow, labelWidth, letteringFor } from './scales.js';
-import { buildHits, isLeft } from './line_hits.js';
-import { binned, LEAST_NUMBER, chooseLines, NUMBER, numberPlaces } from './lines.js';
-import { reader } from './marks/mark.js';
-import { buildReadGrid } from './grid.js';
+import { css, computeLevel, plotlyScale, sequential, translucent } from './colour.js';
+import { chart } from './chart.js';
+import { isNarrow, labelWidth, letteringFor, pixels } from './scales.js';
+import {
+  along,
+  binned,
+  chooseLines,
+  findStrongest,
+  LEAST_NUMBER,
+  nearestLine,
+  NUMBER,
+  numberPlaces,
+} from './lines.js';
+import { rule, text } from './marks/decorations.js';
+import { reader, SILENT } from './marks/mark.js';
 import { extent } from '../trace/trace.js';
 import { share } from '../words/numbers.js';
-import { escapeForPlotly, shortened } from '../words/text.js';
+import { shortened } from '../words/text.js';
 
 /**
  * @import { Matrix } from '../trace/trace.js'
  * @import { Table } from './chart.js'
- * @import { Drawing, Frame, Layout, Palette, PlotlyTrace } from './figure.js'
- * @import { Hits, Meaning } from './marks/mark.js'
- * @import { CellCursor, Grid, SentenceLink } from './grid.js'
- * @import { Line, Span } from './lines.js'
+ * @import { Drawing, Frame, Palette } from './figure.js'
+ * @import { Hits, Mark, Meaning } from './marks/mark.js'
+ * @import { Cell, CellCursor, Grid, Highlight, SentenceLink } from './grid.js'
+ * @import { Line, Point, Span } from './lines.js'
  */
 
 /**
- * @typedef {Object} Wanted
- * @property {string[]} rows names of the words that attend
- * @property {string[]} columns names of the words attended to
+ * @typedef {Object} LinesChart the names of the words are the labels of the table
  * @property {Matrix} weights rows by columns; NaN or 0: no line
  * @property {{rows: string, columns: string}} titles the headings of the two columns of words
- * @property {string} quantity under the colour bar
- * @property {Palette} palette
- * @property {number} width pixels the drawing may take
- * @property {number} height pixels it takes if there are words enough
+ * @property {string} quantity of the colour bar
  * @property {number} [threshold] lines of less weight are left out
  * @property {number} [ceiling] the weight of the thickest line; the greatest weight unless given
  * @property {'rows'|'columns'} [left] the words at the left
  * @property {number|null} [chosenRow] whose lines stand out from the others
  * @property {{wide: number, narrow: number}} [letters] after which a word is cut, on a wide page and on a phone
+ * @property {Meaning<{row: number, column: number}>} meaning
+ * @property {Table & {rows: {title: string, labels: string[]}, columns: {title: string, labels: string[]}}} table
+ * @property {Partial<SentenceLink>} [sentence]
+ * @property {Partial<CellCursor>} [cursor]
  */
-
-/** @typedef {Omit<Wanted, 'rows'|'columns'|'palette'|'width'|'height'> & {meaning: Meaning<{row: number, column: number}>, table: Table & {rows: {title: string, labels: string[]}, columns: {title: string, labels: string[]}}, sentence?: Partial<SentenceLink>, cursor?: Partial<CellCursor>}} LinesChart the names of the words are the labels of the table */
 
 /** @typedef {ReturnType<typeof boxFor>} Box the places of all parts */
 /** @typedef {ReturnType<typeof inkFor>} Ink */
+/** @typedef {{lines: Line[], numbers: ReturnType<typeof numberPlaces>, ceiling: number, box: Box, ink: Ink}} Parts */
 
 const STEPS = 12;
 const MOST_LINES = 1200;
@@ -56,6 +60,10 @@ const THICKNESS = { least: 0.8, ofPitch: 0.2 };
 const PITCH = { least: 15, most: 30 };
 const HEAD_ROOM = 26;
 const GAP = 8;
+/** Pixels to the left of the plot, on both sides of it, and above and below it. */
+const [EDGE, BESIDE, AROUND] = [8, 20, 48];
+/** Pixels from a line at which it is still pointed at. */
+const REACH = 7;
 const WIDEST_SPAN = 420;
 /** The palest colours are invisible as lines, so the scale starts a fifth of the way up. */
 const FIRST_LEVEL = 51;
@@ -67,57 +75,147 @@ const FADED = 0.25;
  * @param {Pick<Frame, 'width'|'height'|'palette'>} frame
  * @returns {{drawing: Drawing & {grid: Grid}, drawn: Line[], left: number}} `left`: how many lines were too many
  */
-export function linesChart(
-  { meaning, table, sentence, cursor, ...spec },
-  { width, height, palette },
-) {
-  const [rows, columns] = [table.rows.labels, table.columns.labels];
-  const wanted = { ...spec, rows, columns, palette, width, height };
-  const { data, layout, geometry, drawn, left } = linesFigure(wanted);
-  const mark = reader(rows.length, columns.length, { ...meaning, kind: 'diagram of lines' });
-  const grid = buildReadGrid(mark, {
-    rows: table.rows,
-    columns: table.columns,
-    table,
-    sentence,
-    cursor: { geometry, ...cursor },
+export function linesChart(spec, frame) {
+  const { weights, threshold = 0, chosenRow = null, meaning, table, sentence, cursor } = spec;
+  const { palette } = frame;
+  const { lines, left } = chooseLines(weights, { threshold, most: MOST_LINES });
+  const ceiling = spec.ceiling ?? (extent(weights) || 1);
+  const box = boxFor(spec, frame);
+  const ink = inkFor(palette, ceiling, box.pitch * THICKNESS.ofPitch);
+  const isFront = (/** @type {Line} */ { row }) => chosenRow === null || row === chosenRow;
+  const front = lines.filter(isFront);
+  const strong = front.filter(({ weight }) => weight >= LEAST_NUMBER);
+  const numbers = numberPlaces(strong, box.spanOf, NUMBER, MOST_NUMBERS);
+  const parts = { lines, numbers, ceiling, box, ink };
+  const kind = 'diagram of lines';
+  const words = reader(weights.rows, weights.columns, {
+    ...meaning,
+    kind,
+    hits: () => buildHits(spec, parts),
   });
-  return { drawing: { data, layout, grid }, drawn, left };
+  const back = lines.filter((line) => !isFront(line));
+  const drawing = chart(
+    {
+      x: pixels([0, box.across]),
+      y: pixels([0, box.down]),
+      marks: [
+        withScale(words, spec.quantity, parts),
+        ...strokes(back, (colour) => translucent(colour, FADED), parts),
+        ...strokes(front, (colour) => colour, parts),
+        ...numberMarks(numbers, palette),
+        ...wordMarks(spec, box, palette),
+      ],
+      size: { widest: box.across + BESIDE, height: box.down },
+      table,
+      sentence,
+      cursor,
+    },
+    frame,
+  );
+  return { drawing, drawn: lines, left };
 }
 
 /**
- * @param {Wanted} wanted
- * @returns {{data: PlotlyTrace[], layout: Layout, geometry: Hits, drawn: Line[], left: number}} `left`: how many lines were too many
+ * Give a mark the colour bar of the lines.
+ * @param {Mark<any>} mark
+ * @param {string} title
+ * @param {Parts} parts
+ * @returns {Mark<any>}
  */
-export function linesFigure(wanted) {
-  const { weights, threshold = 0, chosenRow = null, palette } = wanted;
-  const { lines, left } = chooseLines(weights, { threshold, most: MOST_LINES });
-  const ceiling = wanted.ceiling ?? (extent(weights) || 1);
-  const box = boxFor(wanted);
-  const ink = inkFor(palette, ceiling, box.pitch * THICKNESS.ofPitch);
-  const prominent = lines.filter(({ row }) => chosenRow === null || row === chosenRow);
-  const numbers = numberPlaces(
-    prominent.filter(({ weight }) => weight >= LEAST_NUMBER),
-    box.spanOf,
-    NUMBER,
-    MOST_NUMBERS,
-  );
+function withScale(mark, title, { ceiling, ink: { colours } }) {
+  /** @type {import('./scales.js').Ramp} */
+  const ramp = { title, domain: [0, ceiling], colours, legend: 'short' };
+  const scale = { color: [0], cmin: 0, cmax: ceiling, colorscale: plotlyScale(colours) };
   return {
-    data: [
-      ...lineTraces(lines, chosenRow, ceiling, box, ink),
-      ...numberTraces(numbers, palette),
-      ...wordTraces(wanted, box),
-      scaleTrace(palette, ceiling, ink),
-    ],
-    layout: layoutFor(wanted, box),
-    geometry: buildHits(wanted, { lines, numbers, ceiling, box, ink }),
-    drawn: lines,
-    left,
+    ...mark,
+    ramp,
+    room: { left: EDGE },
+    draw: ({ bar }) => {
+      const marker = { ...scale, showscale: true, colorbar: bar(ramp) };
+      return {
+        traces: [{ type: 'scatter', mode: 'markers', x: [null], y: [null], marker, ...SILENT }],
+      };
+    },
   };
 }
 
-/** Return the positions of all parts, in pixels of the plot area. @param {Wanted} wanted */
-function boxFor({ rows, columns, titles, width, height, left = 'rows', letters }) {
+/**
+ * Return the marks of lines, one for each step of weight.
+ * @param {Line[]} lines
+ * @param {(colour: string) => string} shade
+ * @param {Parts} parts
+ */
+function strokes(lines, shade, { ceiling, box, ink }) {
+  return binned(lines, ceiling, STEPS).flatMap((bin, step) => {
+    const weight = ((step + 0.5) / STEPS) * ceiling;
+    const look = { stroke: shade(ink.colour(weight)), width: ink.width(weight) };
+    const from = (/** @type {Line} */ line) => box.spanOf(line).from;
+    const to = (/** @type {Line} */ line) => box.spanOf(line).to;
+    return bin.length > 0 ? [rule(bin, { from, to, ...look })] : [];
+  });
+}
+
+/**
+ * Return the marks of numbers. A number has a background, so that no line crosses it.
+ * @param {Parts['numbers']} numbers
+ * @param {Palette} palette
+ */
+function numberMarks(numbers, { surface }) {
+  if (numbers.length === 0) return [];
+  const written = numbers.map(({ line, at }) => ({ ...at, text: share(line.weight, 2) }));
+  /** @param {-1|1} side @returns {(number: {x: number, y: number, text: string}) => Point} */
+  const end = (side) => (number) => ({
+    x: number.x + side * ((number.text.length * NUMBER.letter) / 2 + 1),
+    y: number.y,
+  });
+  return [
+    rule(written, { from: end(-1), to: end(1), stroke: surface, width: NUMBER.height }),
+    text(written, { x: ({ x }) => x, y: ({ y }) => y, text: (of) => of.text, size: NUMBER.size }),
+  ];
+}
+
+/** Return the marks of both columns of words and of their titles. @param {LinesChart} spec @param {Box} box @param {Palette} palette */
+function wordMarks({ table, titles, chosenRow = null }, box, palette) {
+  const every = Math.max(1, Math.ceil(PITCH.least / box.pitch));
+  /** @param {number} index @param {'row'|'column'} side */
+  const isWritten = (index, side) => {
+    if (side === 'column' || chosenRow === null || every === 1) return index % every === 0;
+    return index === chosenRow || (index % every === 0 && Math.abs(index - chosenRow) >= every);
+  };
+  return /** @type {const} */ (['row', 'column']).flatMap((side) => {
+    const [x, at] = isLeft(side, box)
+      ? [box.x[side] - GAP / 2, 'middle left']
+      : [box.x[side] + GAP / 2, 'middle right'];
+    const labels = table[`${side}s`].labels.map((label, index) => ({ label, index }));
+    const words = labels.filter(({ index }) => isWritten(index, side));
+    return [
+      text(words, {
+        x: () => x,
+        y: ({ index }) => box.y[side](index),
+        text: ({ label }) => shortened(label, box.lettering.letters),
+        ink: ({ index }) => (side === 'row' && index === chosenRow ? palette.query : palette.ink),
+        size: box.lettering.size,
+        at,
+      }),
+      text([titles[`${side}s`]], {
+        x: () => x,
+        y: () => HEAD_ROOM / 2,
+        text: (title) => title,
+        ink: side === 'row' ? palette.query : palette.key,
+        size: 13,
+        at,
+      }),
+    ];
+  });
+}
+
+/**
+ * Return the positions of all parts, in pixels of the plot area.
+ * @param {Pick<LinesChart, 'table'|'titles'|'left'|'letters'>} chart
+ * @param {{width: number, height: number}} frame
+ */
+function boxFor({ table, titles, left = 'rows', letters }, { width, height }) {
+  const [rows, columns] = [table.rows.labels, table.columns.labels];
   const standard = letteringFor(width);
   const most = letters?.[isNarrow(width) ? 'narrow' : 'wide'] ?? standard.letters;
   const lettering = { ...standard, letters: most };
@@ -128,12 +226,10 @@ function boxFor({ rows, columns, titles, width, height, left = 'rows', letters }
   const widths = (left === 'rows' ? sides : sides.reverse()).map(
     (labels) => labelWidth(labels, lettering) + 2 * GAP,
   );
-  const margin = { l: 4, r: 4, t: 4, b: 58 };
-  const room = width - margin.l - margin.r;
-  const span = Math.max(60, Math.min(WIDEST_SPAN, room - widths[0] - widths[1]));
+  const span = Math.max(60, Math.min(WIDEST_SPAN, width - BESIDE - widths[0] - widths[1]));
   const count = Math.max(rows.length, columns.length);
   // One screen high, however many words there are; words that have no room are left out.
-  const pitch = Math.min(PITCH.most, (height - HEAD_ROOM - margin.t - margin.b) / count);
+  const pitch = Math.min(PITCH.most, (height - HEAD_ROOM - AROUND) / count);
   const length = count * pitch;
   const [start, end] = [widths[0], widths[0] + span];
   /** @param {number} index @param {number} of */
@@ -143,8 +239,6 @@ function boxFor({ rows, columns, titles, width, height, left = 'rows', letters }
   const x = left === 'rows' ? { row: start, column: end } : { row: end, column: start };
   return {
     lettering,
-    margin,
-    head: HEAD_ROOM,
     left,
     start,
     end,
@@ -178,7 +272,7 @@ function inkFor({ theme }, ceiling, thickest) {
     stretched.set(colours.subarray(from, from + 3), level * 3);
   }
   return {
-    scale: stretched,
+    colours: stretched,
     /** @param {number} weight */
     colour: (weight) => css(stretched, computeLevel(weight, ceiling)),
     /** @param {number} weight */
@@ -188,160 +282,115 @@ function inkFor({ theme }, ceiling, thickest) {
 }
 
 /**
- * Return the traces of lines, one per step of weight; de-emphasised lines come first.
- * @param {Line[]} lines
- * @param {number|null} chosenRow
- * @param {number} ceiling
- * @param {Box} box
- * @param {Ink} ink
+ * Return the words and lines under a pointer, and what is brought out of them.
+ * @param {Pick<LinesChart, 'weights'>} chart
+ * @param {Parts} parts
+ * @returns {Hits}
  */
-function lineTraces(lines, chosenRow, ceiling, box, ink) {
-  /** @param {Line} line */
-  const isBack = ({ row }) => chosenRow !== null && row !== chosenRow;
-  /** @param {Line[]} bin @param {number} step @param {number} opacity */
-  const trace = (bin, step, opacity) => {
-    const weight = ((step + 0.5) / STEPS) * ceiling;
-    const spans = bin.map(box.spanOf);
+function buildHits({ weights }, { lines, numbers, ceiling, box, ink }) {
+  const places = new Map(numbers.map(({ line, at }) => [keyOf(line), at]));
+  /** @param {{row: number, column: number}} pair */
+  const numberAt = (pair) => places.get(keyOf(pair)) ?? along(box.spanOf(pair), 0.5);
+  /** @param {'row'|'column'} side @param {number} index */
+  const wordBox = (side, index) => {
+    const [x0, x1] = isLeft(side, box) ? [0, box.start] : [box.end, box.across];
     return {
-      type: 'scatter',
-      mode: 'lines',
-      x: spans.flatMap(({ from, to }) => [from.x, to.x, null]),
-      y: spans.flatMap(({ from, to }) => [from.y, to.y, null]),
-      line: { color: ink.colour(weight), width: ink.width(weight), simplify: false },
-      opacity,
-      hoverinfo: 'none',
+      x0,
+      x1,
+      y0: box.y[side](index) - box.wordHeight / 2,
+      y1: box.y[side](index) + box.wordHeight / 2,
     };
   };
-  /** @param {Line[]} some @param {number} opacity */
-  const traces = (some, opacity) =>
-    binned(some, ceiling, STEPS).flatMap((bin, step) =>
-      bin.length > 0 ? [trace(bin, step, opacity)] : [],
-    );
-  return [
-    ...traces(lines.filter(isBack), FADED),
-    ...traces(
-      lines.filter((line) => !isBack(line)),
-      1,
-    ),
-  ];
-}
-
-/**
- * Return the traces of numbers. A number has a background, so that no line crosses it.
- * @param {ReturnType<typeof numberPlaces>} numbers
- * @param {Palette} palette
- */
-function numberTraces(numbers, palette) {
-  if (numbers.length === 0) return [];
-  const texts = numbers.map(({ line }) => share(line.weight, 2));
-  /** @param {number} index */
-  const half = (index) => (texts[index].length * NUMBER.letter) / 2 + 1;
-  return [
-    {
-      type: 'scatter',
-      mode: 'lines',
-      x: numbers.flatMap(({ at }, index) => [at.x - half(index), at.x + half(index), null]),
-      y: numbers.flatMap(({ at }) => [at.y, at.y, null]),
-      line: { color: palette.surface, width: NUMBER.height, simplify: false },
-      opacity: 0.85,
-      hoverinfo: 'none',
-    },
-    {
-      type: 'scatter',
-      mode: 'text',
-      x: numbers.map(({ at }) => at.x),
-      y: numbers.map(({ at }) => at.y),
-      text: texts.map(escapeForPlotly),
-      textfont: { size: NUMBER.size, color: palette.ink },
-      hoverinfo: 'none',
-    },
-  ];
-}
-
-/** @param {Wanted} wanted @param {Box} box */
-function wordTraces({ rows, columns, palette, chosenRow = null }, box) {
-  const every = Math.max(1, Math.ceil(PITCH.least / box.pitch));
-  /** @param {number} index @param {'row'|'column'} side */
-  const isWritten = (index, side) => {
-    if (side === 'column' || chosenRow === null || every === 1) return index % every === 0;
-    return index === chosenRow || (index % every === 0 && Math.abs(index - chosenRow) >= every);
-  };
-  /** @param {string[]} labels @param {'row'|'column'} side @param {string[]|string} colours */
-  const words = (labels, side, colours) => ({
-    type: 'scatter',
-    mode: 'text',
-    x: labels.map(() => box.x[side] + (isLeft(side, box) ? -GAP / 2 : GAP / 2)),
-    y: labels.map((_, index) => box.y[side](index)),
-    text: labels.map((label, index) =>
-      isWritten(index, side) ? escapeForPlotly(shortened(label, box.lettering.letters)) : '',
-    ),
-    textposition: isLeft(side, box) ? 'middle left' : 'middle right',
-    textfont: { size: box.lettering.size, color: colours },
-    cliponaxis: false,
-    hoverinfo: 'none',
-  });
-  return [
-    words(
-      rows,
-      'row',
-      rows.map((_, row) => (row === chosenRow ? palette.query : palette.ink)),
-    ),
-    words(columns, 'column', palette.ink),
-  ];
-}
-
-/**
- * Return an invisible trace that carries the colour bar.
- * @param {Palette} palette
- * @param {number} ceiling
- * @param {Ink} ink
- */
-function scaleTrace(palette, ceiling, { scale }) {
   return {
-    type: 'scatter',
-    mode: 'markers',
-    x: [null],
-    y: [null],
-    marker: {
-      color: [0],
-      cmin: 0,
-      cmax: ceiling,
-      colorscale: plotlyScale(scale),
-      showscale: true,
-      colorbar: { ...colourBar(palette, 'h'), nticks: 5, thickness: 6 },
+    box(row, column) {
+      if (column === undefined) return row === undefined ? null : wordBox('row', row);
+      if (row === undefined) return wordBox('column', column);
+      const at = numberAt({ row, column });
+      return {
+        x0: at.x - NUMBER.width / 2,
+        x1: at.x + NUMBER.width / 2,
+        y0: at.y - NUMBER.height / 2,
+        y1: at.y + NUMBER.height / 2,
+      };
     },
-    hoverinfo: 'none',
+    at(x, y) {
+      if (x > box.start && x < box.end) {
+        const line = nearestLine({ x, y }, lines, box.spanOf, REACH, ceiling);
+        return line && { row: line.row, column: line.column };
+      }
+      const side = x <= box.start === isLeft('row', box) ? 'row' : 'column';
+      const index = indexAt(y, side === 'row' ? weights.rows : weights.columns, box);
+      return index === null ? null : wordCell(weights, side, index);
+    },
+    highlight: (cell) => highlightOf(cell, weights, { box, ink, numberAt }),
   };
 }
 
-/** @param {Wanted} wanted @param {Box} box */
-function layoutFor({ palette, titles, quantity }, box) {
-  const { margin, across, down, start, end } = box;
-  /** @param {string} text @param {'row'|'column'} side */
-  const title = (text, side) => ({
-    text,
-    showarrow: false,
-    xref: 'x',
-    yref: 'y',
-    yanchor: 'middle',
-    y: HEAD_ROOM / 2,
-    x: isLeft(side, box) ? start - GAP / 2 : end + GAP / 2,
-    xanchor: isLeft(side, box) ? 'right' : 'left',
-    font: { size: 13, color: side === 'row' ? palette.query : palette.key },
-  });
-  const bare = { showgrid: false, zeroline: false, showticklabels: false, ticks: '' };
+/** @param {{row: number, column: number}} of */
+function keyOf({ row, column }) {
+  return `${row} ${column}`;
+}
+
+/** @param {number} y @param {number} count @param {Box} box */
+function indexAt(y, count, { down }) {
+  const index = Math.floor(((y - HEAD_ROOM) / (down - HEAD_ROOM)) * count);
+  return index >= 0 && index < count ? index : null;
+}
+
+/**
+ * Select the strongest line of a word; `of` names its side.
+ * @param {Matrix} weights
+ * @param {'row'|'column'} side
+ * @param {number} index
+ * @returns {Cell}
+ */
+function wordCell(weights, side, index) {
+  if (side === 'row')
+    return { row: index, column: findStrongest(weights, { row: index }), of: 'row' };
+  return { row: findStrongest(weights, { column: index }), column: index, of: 'column' };
+}
+
+/**
+ * Return the lines of the selected word, each with its number near the far end; for a selected line
+ * or cell, the lines of its query.
+ * @param {Cell} cell
+ * @param {Matrix} weights
+ * @param {Pick<Parts, 'box'|'ink'> & {numberAt: (pair: {row: number, column: number}) => Point}} drawn
+ * @returns {Highlight}
+ */
+function highlightOf({ row, column, of = 'row' }, weights, { box, ink, numberAt }) {
+  const count = of === 'row' ? weights.columns : weights.rows;
+  const lines = Array.from({ length: count }, (_, index) => {
+    const pair = of === 'row' ? { row, column: index } : { row: index, column };
+    return { ...pair, weight: weights.data[pair.row * weights.columns + pair.column] };
+  })
+    .filter(({ weight }) => weight > 0)
+    .sort((a, b) => a.weight - b.weight);
+  /** @param {Line} line */
+  const isMeant = (line) => line.row === row && line.column === column;
+  /** @param {Line} line */
+  const placeOf = (line) =>
+    isMeant(line) ? numberAt(line) : along(box.spanOf(line), of === 'row' ? 0.8 : 0.2);
   return {
-    ...baseLayout(palette, {
-      width: across + margin.l + margin.r,
-      height: down + margin.t + margin.b,
-      margin,
+    veil: { x0: box.start, x1: box.end, y0: HEAD_ROOM, y1: box.down },
+    lines: lines.map((line) => {
+      const { from, to } = box.spanOf(line);
+      return {
+        x0: from.x,
+        x1: to.x,
+        y0: from.y,
+        y1: to.y,
+        width: ink.width(line.weight),
+        colour: ink.colour(line.weight),
+      };
     }),
-    annotations: [
-      colourBarTitle(quantity, palette, 'h'),
-      title(titles.rows, 'row'),
-      title(titles.columns, 'column'),
-    ],
-    xaxis: { ...bare, range: [0, across] },
-    yaxis: { ...bare, range: [down, 0] },
+    numbers: lines
+      .filter((line) => line.weight >= LEAST_NUMBER || isMeant(line))
+      .map((line) => ({ ...placeOf(line), text: share(line.weight, 2), isStrong: isMeant(line) })),
   };
+}
+
+/** @param {'row'|'column'} side @param {Box} box */
+function isLeft(side, { left }) {
+  return left === `${side}s`;
 }

@@ -114,20 +114,21 @@ export function weightsIn(values, digits) {
  * @param {{id: string, isWide?: boolean, title: string, summary: string, help: string, range?: [number, number], colours?: typeof sequential, rows?: string[], columns?: string[]} & Omit<Mapped, 'scale'|'rows'|'columns'>} told `range`: 0 to 1 unless it is given
  * @returns {import('../rules/experiment.js').Picture}
  */
-export function mapPicture({ id, isWide, title, summary, help, ...told }) {
+export function mapPicture(told) {
   const { range: [bottom, top] = [0, 1], colours = sequential, ...mapped } = told;
   const labels = { rows: numbered(mapped.values), columns: numbered(mapped.values[0]) };
-  return {
-    id,
-    isWide,
-    draw: (size) => ({
-      title,
-      summary,
-      help,
-      ...mapChart(
-        { ...labels, ...mapped, scale: { bottom, top, colours: colours(size.palette.theme) } },
-        size,
-      ),
-    }),
-  };
+  return pictureOf(told, (size) => {
+    const scale = { bottom, top, colours: colours(size.palette.theme) };
+    return mapChart({ ...labels, ...mapped, scale }, size);
+  });
+}
+
+/**
+ * Return a picture of an experiment.
+ * @param {{id: string, isWide?: boolean, title: string, summary: string, help: string}} told
+ * @param {(size: Size) => Drawing & {grid: Grid}} draw
+ * @returns {import('../rules/experiment.js').Picture}
+ */
+export function pictureOf({ id, isWide, title, summary, help }, draw) {
+  return { id, isWide, draw: (size) => ({ title, summary, help, ...draw(size) }) };
 }

@@ -2,7 +2,7 @@
 
 import { visible } from '../words/text.js';
 import { sequential } from './colour.js';
-import { mapChart } from './map.js';
+import { mapChart, pictureOf } from './map.js';
 
 /** Pixels beside the cells, and of a letter. */
 const [EDGE, LETTER] = [110, 8];
@@ -51,14 +51,8 @@ export function stripChart({ rows, say, ...told }, size) {
  * @param {{id: string, title: string, summary: string, help: string, range?: [number, number], colours?: typeof sequential} & Omit<Parameters<typeof stripChart>[0], 'scale'>} told `range`: 0 to 1 unless it is given
  * @returns {import('../rules/experiment.js').Picture}
  */
-export function stripPicture({ id, title, summary, help, ...told }) {
-  const { range: [bottom, top] = [0, 1], colours = sequential, ...strip } = told;
-  return {
-    id,
-    isWide: true,
-    draw: (size) => {
-      const scale = { bottom, top, colours: colours(size.palette.theme) };
-      return { title, summary, help, ...stripChart({ ...strip, scale }, size) };
-    },
-  };
+export function stripPicture({ range: [bottom, top] = [0, 1], colours = sequential, ...told }) {
+  return pictureOf({ ...told, isWide: true }, (size) =>
+    stripChart({ ...told, scale: { bottom, top, colours: colours(size.palette.theme) } }, size),
+  );
 }

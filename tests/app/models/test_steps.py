@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 import torch
@@ -29,6 +30,7 @@ def models(zoo, tmp_path_factory):
             model.vectors.mul_(0.9)
         for whole in ("grown", "suite"):
             save(parent / whole / f"step{step}", model, dense.tokenizer, card)
+            card = replace(card, title=f"step{step}")  # as a state without a card has
         (parent / "grown" / f"step{step}" / "tokenizer.json").unlink()
         scores = [[step / 100] * n_heads] * n_layers
         states.append(
@@ -64,6 +66,7 @@ def test_states_are_of_their_model_in_the_list_and_have_labels_by_their_own_scor
     assert [state["step"] for state in listed["grown"]["steps"]] == list(STEPS)
     assert [state["tokens"] for state in listed["suite"]["steps"]] == [None] * 3
     assert not any("@" in model for model in listed)
+    assert listed["suite"]["title"] == "suite"
     card = client.get("/api/v1/models/grown@64").json()
     assert all(head == {"induction": 0.64, "previous": 0.64} for head in first_heads(card))
     assert not any(first_heads(client.get("/api/v1/models/grown@8").json()))

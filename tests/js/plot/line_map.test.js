@@ -1,7 +1,7 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { linesFigure } from '../../../static/js/plot/line_map.js';
+import { linesChart } from '../../../static/js/plot/line_map.js';
 import { PALETTE } from '../sample.js';
 
 const WEIGHTS = { rows: 2, columns: 3, data: Float64Array.of(0.7, 0.3, 0, 0.02, 0.03, 0.95) };
@@ -15,8 +15,22 @@ const WANTED = {
   width: 600,
   height: 500,
 };
+function linesFigure({ rows, columns, palette, width, height, ...spec }) {
+  const labelled = {
+    rows: { title: 'query', labels: rows },
+    columns: { title: 'key', labels: columns },
+  };
+  const meaning = { value: ({ row, column }) => spec.weights.data[row * columns.length + column] };
+  const { drawing, ...count } = linesChart(
+    { ...spec, meaning, table: { quantity: spec.quantity, ...labelled } },
+    { palette, width, height },
+  );
+  return { ...drawing, ...count, geometry: drawing.grid.geometry };
+}
+/** The lines, without the backgrounds of numbers. */
 const strokes = ({ data }) =>
-  data.filter(({ mode, line }) => mode === 'lines' && line.color !== PALETTE.surface);
+  data.filter(({ mode, line }) => mode === 'lines' && line.width !== 14);
+
 test('a line goes from each word to each that it attends to, thicker and later where the weight is greater', () => {
   const figure = linesFigure(WANTED);
   const drawn = strokes(figure).flatMap(({ x, line }) =>
@@ -62,18 +76,20 @@ const middle = ({ x0, x1, y0, y1 }) => [(x0 + x1) / 2, (y0 + y1) / 2];
 test('each title is on the side of its words, and so are the words', () => {
   for (const left of ['rows', 'columns']) {
     const { data, layout } = linesFigure({ ...WANTED, left });
-    const [query, key] = ['query', 'key'].map((name) =>
-      layout.annotations.find(({ text }) => text === name),
-    );
+    const texts = data.filter(({ mode }) => mode === 'text');
+    const [query, key] = ['query', 'key'].map((name) => texts.find(({ text }) => text[0] === name));
     const [first, second] = left === 'rows' ? [query, key] : [key, query];
-    ok(first.x < second.x, left);
-    deepEqual([first.xanchor, second.xanchor], ['right', 'left']);
+    ok(first.x[0] < second.x[0], left);
+    deepEqual([first.textposition, second.textposition], ['middle left', 'middle right']);
     const middleOfAll = layout.xaxis.range[1] / 2;
-    ok(first.x < middleOfAll && second.x > middleOfAll);
-    const words = data.filter(({ mode, text }) => mode === 'text' && text.length > 0).slice(-2);
-    for (const [at, title] of [query, key].entries()) {
-      ok(words[at].x.every((x) => x === title.x));
-      equal(words[at].textposition, `middle ${title.xanchor === 'right' ? 'left' : 'right'}`);
+    ok(first.x[0] < middleOfAll && second.x[0] > middleOfAll);
+    for (const [word, title] of [
+      ['le', query],
+      ['the', key],
+    ]) {
+      const words = texts.find(({ text }) => text[0] === word);
+      ok(words.x.every((x) => x === title.x[0]));
+      equal(words.textposition, title.textposition);
     }
     ok(layout.annotations.every(({ showarrow }) => !showarrow));
   }
@@ -137,16 +153,15 @@ test('a line is drawn from the word that reads to the word that is read', () => 
     const wanted = drawn.map(({ row, column }) =>
       [height(geometry.box(row, undefined)), height(geometry.box(undefined, column))].join(),
     );
-    const lines = data.filter(({ mode, line }) => mode === 'lines' && line.color !== '#fff');
-    const strokes = lines.flatMap(({ x, y }) =>
+    const ends = strokes({ data }).flatMap(({ x, y }) =>
       Array.from({ length: y.length / 3 }, (_, at) => {
         equal(x[3 * at] < x[3 * at + 1], true);
         deepEqual([x[3 * at + 2], y[3 * at + 2]], [null, null], 'no line leads on to the next');
         return `${y[3 * at]},${y[3 * at + 1]}`;
       }),
     );
-    deepEqual(strokes.sort(), wanted.sort());
-    equal(strokes.length, 6);
+    deepEqual(ends.sort(), wanted.sort());
+    equal(ends.length, 6);
   }
 });
 

@@ -24,18 +24,13 @@ export const experiment = {
 
 /** @param {Result} result */
 function finding({ arrays }) {
-  const { is_right, advantage, chance, again, n_again, n_weights } = arrays;
+  const { is_right, advantage, chance, n_weights } = arrays;
   const right = is_right.data.filter(Boolean).length;
   const said = `${right} of ${is_right.data.length} chains have the right answer`;
   if (advantage.data.every((/** @type {number} */ value) => value === 0))
     return `${said}, and all have one reward: every advantage is 0, and the step moves nothing. Another seed or product may part them.`;
-  const [[before, after], [first, then]] = [chance, again].map(({ data }) =>
-    data.map((/** @type {number} */ value) => share(value)),
-  );
-  return (
-    `${said}. One step of all ${n_weights.data.toLocaleString('en')} weights takes the probability of the right ones from ${before} to ${after}; ` +
-    `of ${n_again.data} new chains ${first} were right before it, and ${then} are now.`
-  );
+  const [before, after] = chance.data.map((/** @type {number} */ value) => share(value));
+  return `${said}. One step of all ${n_weights.data.toLocaleString('en')} weights takes the probability of the right ones from ${before} to ${after}.`;
 }
 
 /** @param {number} at @param {boolean} isRight */

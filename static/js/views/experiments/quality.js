@@ -2,8 +2,6 @@
 
 import { numbersIn } from '../../rules/experiment.js';
 import { amount, decimal, share, signed } from '../../words/numbers.js';
-import { barPicture } from '../../plot/bar_picture.js';
-import { warm } from '../../plot/curves.js';
 import { diverging } from '../../plot/colour.js';
 import { mapPicture } from '../../plot/map.js';
 
@@ -67,6 +65,7 @@ function featurePicture({ feature, amount: amounts, contribution, intercept }) {
 /** @param {Result} result @returns {Picture[]} */
 function pictures({ arrays }) {
   const { opening, share: shares, entropy, pile_share, pile_entropy, word, word_chance } = arrays;
+  const bits = [...numbersIn(entropy.data), pile_entropy.data];
   const texts = opening.data.map(
     (/** @type {string} */ words, /** @type {number} */ at) => `${at + 1} ${words}`,
   );
@@ -82,9 +81,9 @@ function pictures({ arrays }) {
       id: 'topics',
       title: 'Topics of each text',
       summary: 'The share of each topic in each text and in the pile.',
-      help: 'P(topic | text); last row: the whole pile. A topic is named by its two likeliest words.',
+      help: 'P(topic | text), and its entropy −Σ P log₂ P before each text; last row: the whole pile. A topic is named by its two likeliest words.',
       values: rows,
-      rows: [...texts, 'the pile'],
+      rows: [...texts, 'the pile'].map((name, at) => `${decimal(bits[at], 2)} bits  ${name}`),
       columns: topics,
       titles: { rows: 'text', columns: 'topic' },
       letters: 16,
@@ -110,19 +109,6 @@ function pictures({ arrays }) {
       text: (row, column) => word.data[row][column],
       say: (row, column) => `topic ${row + 1}, “${word.data[row][column]}”`,
       cell: 34,
-    }),
-    barPicture({
-      id: 'entropy',
-      title: 'How mixed the topics are',
-      summary: 'The entropy of the topics of each text and of the pile.',
-      help: '−Σ P log₂ P: 0 is one topic, log₂ of their number an even mixture.',
-      labels: [...texts, 'the pile'],
-      values: [...numbersIn(entropy.data), pile_entropy.data],
-      of: 'text',
-      axis: { title: 'bits', domain: [0, Math.log2(topics.length)] },
-      quantity: 'entropy',
-      format: (value) => `${decimal(value, 2)} bits`,
-      fill: (at, palette) => (at === texts.length ? warm(palette) : palette.query),
     }),
   ];
 }

@@ -119,14 +119,14 @@ test('a chosen word keeps its lines until it is chosen again', () => {
   const [chosen] = figures({ query: 2 });
   deepEqual(chosen.grid.chosen, { row: 1 });
   deepEqual(chosen.grid.choose(1, 2), { query: null, source: null });
-  ok(chosen.data.some(({ opacity }) => opacity < 0.5));
+  ok(chosen.data.some(({ line }) => /, ?0\.25\)$/.test(line?.color)));
 });
 
 test('weak lines are left out below the threshold, never from the numbers', () => {
   const lines = (threshold) => figures({ translate_threshold: threshold })[0];
   const drawn = ({ data }) =>
     data
-      .filter(({ mode, opacity }) => mode === 'lines' && opacity === 1)
+      .filter(({ mode, line }) => mode === 'lines' && line.width !== 14)
       .reduce((sum, { x }) => sum + x.length / 3, 0);
   deepEqual([drawn(lines(0.05)), drawn(lines(0.3))], [4, 2]);
   ok(Math.abs(lines(0.3).grid.value(0, 1) - 0.1) < 1e-6);
