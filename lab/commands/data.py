@@ -87,8 +87,8 @@ def report(
 
     What cannot be read is left out with its reason.
     """
-    from headlight.model.text_quality.classifier import read_classifier
     from headlight.lab.data.report import Cleaning
+    from headlight.model.text_quality.classifier import read_classifier
 
     cards = [_card_of(model) for model in card or ()]
     cleaning = Cleaning(

@@ -1,4 +1,4 @@
-"""What a filter of training text sees in one text, and the topics of a small pile.
+"""Quality of a text as a filter of training text sees it, and the topics of a small pile.
 
     P(good) = σ(Σ weight · (feature − mean) / deviation + intercept)       the shipped classifier
     P(word | text) = Σ over topics P(topic | text) · P(word | topic)       the topics

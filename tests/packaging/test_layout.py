@@ -77,9 +77,9 @@ JS_FOLDERS = ["words", "trace", "rules", "state", "api", "plot", "ui", "views"]
 
 # Lines of code a folder may have. A commit that raises a number says in its body why.
 MOST_LINES = {
-    "app": 25_090,
-    "lab": 10_000,
-    "model": 37_875,
+    "app": 25_070,
+    "lab": 9_700,
+    "model": 38_520,
     "model/analysis": 4_505,
     "model/attention": 1_800,
     "model/foreign": 9_040,
