@@ -90,12 +90,13 @@ class Answers:
         cards = []
         for model in sorted(self.registry.ids):
             try:
-                cards.append(self._card(model))
+                cards.append(self.card(model))
             except Problem as problem:
                 self.on_note(f"{model} is left out: {problem.detail}")
         return cards
 
-    def _card(self, model: str) -> Members:
+    def card(self, model: str) -> Members:
+        """Return the full card of a model."""
         description = self.registry.describe(model)
         answer = model_answer(description, self.registry.status(model))
         return {**answer.model_dump(mode="json"), "state": "loaded"}

@@ -170,6 +170,8 @@ def _fill(
     done = (on_progress(number / total) for number in range(1, total + 1))
     texts = []
     for reading in readings:
+        if "@" in reading.model:  # a state of a training
+            by_id[reading.model] = answers.card(reading.model)
         if reading.model not in by_id:
             raise ValueError(f"there is no model {reading.model!r}; there are {', '.join(by_id)}")
         name = folder.keep("text", answers.archive(reading, by_id[reading.model]))
