@@ -28,7 +28,6 @@ SMALL = {
     "softmax": {"scores": [10.0, 5.0, -1.0], "temperature": 2.0},
     "order": {"text": "the <b> bites the man", "d_model": 8, "offset": 2},
     "flash": {"n_keys": 6, "block": 2},
-    "initialisation": {"n_layers": 3, "width": 8},
     "feed_forward": {"d_ff": 4, "steps": 3},
     "norms": {},
     "warm_up": {"steps": 3, "n_layers": 1, "d_model": 8, "batch": 4, "warmup": 2},

@@ -1,16 +1,11 @@
-"""Votes and search over toy chains by hand, and the limits that hold for any model."""
+"""Votes over toy chains by hand, and the limits that hold for any model."""
 
 import numpy as np
 import pytest
 
-from headlight.model.arithmetic import Problem, mark, split
-from headlight.model.checkpoint.loading import ZOO, load_checkpoint
 from headlight.model.experiments.thinking import (
     EXPERIMENT,
     Chain,
-    Partial,
-    Searcher,
-    Thinking,
     most_frequent,
     most_probable,
     needed,
@@ -65,36 +60,3 @@ def test_more_chains_cost_their_tokens_and_any_is_never_below_the_vote(result):
 
 def test_one_chain_of_the_reinforced_model_is_mostly_right(result):
     assert result["majority_right"].data[0] >= 0.5
-
-
-def test_search_keeps_the_most_probable_chain(monkeypatch):
-    checkpoint = load_checkpoint(ZOO / "sums")
-    searcher = Searcher(checkpoint, Thinking())
-    prompt = searcher._prompt(Problem(47, 23))
-    good, bad = checkpoint.tokenizer.encode_ids(["1081", "1082"])
-    end = checkpoint.tokenizer.end_id
-    offers = iter([(bad, -2.0), (good, -0.1), *[(bad, -3.0)] * 40])
-
-    def grow(self, partial):
-        self.n_written += 5 * len(partial)
-        grown = (next(offers) for _ in partial)
-        return [Partial((*prompt, *ids, end), True, value) for ids, value in grown]
-
-    monkeypatch.setattr(Searcher, "_grow", grow)
-    assert searcher.beam([Problem(47, 23)], 1, 2) == (10, 1.0)
-
-
-def test_steps_are_written_to_their_equals_sign_with_their_probability():
-    checkpoint = load_checkpoint(ZOO / "sums")
-    searcher = Searcher(checkpoint, Thinking(temperature=0.1))
-    start = Partial(tuple(searcher._prompt(split().test[0])), False, 0.0)
-    first, second = searcher._grow([start, start])
-    assert first.ids[-1] == searcher.equals
-    assert not first.is_done
-    assert -5 < first.log_prob <= 0
-    assert searcher.n_written == len(first.ids) + len(second.ids) - 2 * len(start.ids)
-    (third,) = searcher._grow(searcher._grow([first]))
-    assert third.is_done
-    assert third.log_prob <= first.log_prob
-    text = checkpoint.tokenizer.decode(list(third.ids[len(start.ids) : -1]))
-    assert mark(split().test[0], text).product_share == 1

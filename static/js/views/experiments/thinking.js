@@ -1,4 +1,4 @@
-/** When more thinking helps: votes, adaptive votes and search, by the tokens that they write. */
+/** When more thinking helps: votes and adaptive votes, by the tokens that they write. */
 
 import { numbersIn } from '../../rules/experiment.js';
 import { counted } from '../../words/lists.js';
@@ -38,22 +38,13 @@ function finding({ arrays }) {
   const last = right.length - 1;
   const adaptive = shownBound(arrays);
   const problems = arrays.question.data.length;
-  const search = arrays.beam_right
-    ? ` By its settings beam search has ${between(arrays.beam_right)}.`
-    : ' The search goes on.';
   return (
     `One chain of ${amount(tokens[0])} tokens is right for ${percent(right[0], 0)} of ${counted(problems, 'problem')}; the vote of ${last + 1} chains, ` +
     `${amount(tokens[last])} tokens, for ${percent(right[last], 0)}, and a right one is among them for ${percent(arrays.any_right.data[last], 0)}. ` +
     `The answer that the model finds the most probable of them is right for ${percent(arrays.probable_right.data[last], 0)}. ` +
-    `Stopping above a probability of ${arrays.bound.data[adaptive]} gives ${percent(arrays.adaptive_right.data[adaptive], 0)} with ${amount(arrays.adaptive_tokens.data[adaptive])} tokens.${search} ` +
+    `Stopping above a probability of ${arrays.bound.data[adaptive]} gives ${percent(arrays.adaptive_right.data[adaptive], 0)} with ${amount(arrays.adaptive_tokens.data[adaptive])} tokens. ` +
     `With ${counted(problems, 'problem')} each share is uncertain by ±${Math.round(100 * marginOf(right[last], problems))} points; more problems make it surer.`
   );
-}
-
-/** @param {Arrays[string]} shares @returns {string} */
-function between({ data }) {
-  const [least, most] = [Math.min(...data), Math.max(...data)].map((of) => percent(of, 0));
-  return least === most ? most : `${least} to ${most}`;
 }
 
 /** Return the half width of the 95 % interval of a share. @param {number} share @param {number} count */
@@ -91,26 +82,22 @@ function tokensChart(arrays, size) {
   const { palette } = size;
   /** @param {string} name @param {string} label @param {object} look @param {string} [spent] whose tokens these are */
   const curve = (name, label, look, spent = name) => {
-    if (!arrays[`${name}_right`]) return [];
     const points = numbersIn(arrays[`${spent}_tokens`].data)
       .map((x, at) => ({ x, y: arrays[`${name}_right`].data[at] }))
       .sort((a, b) => a.x - b.x);
-    return [
-      {
-        name: label,
-        x: points.map(({ x }) => x),
-        values: points.map(({ y }) => y),
-        stroke: palette.ink,
-        dots: 6,
-        ...look,
-      },
-    ];
+    return {
+      name: label,
+      x: points.map(({ x }) => x),
+      values: points.map(({ y }) => y),
+      stroke: palette.ink,
+      dots: 6,
+      ...look,
+    };
   };
   const curves = [
-    ...curve('beam', 'beam', { stroke: palette.key, width: 0 }), // settings, and no path
-    ...curve('majority', 'vote', {}),
-    ...curve('probable', 'probability', { stroke: palette.muted, dash: 'dot' }, 'majority'),
-    ...curve('adaptive', 'adaptive', { stroke: warm(palette), width: 3 }),
+    curve('majority', 'vote', {}),
+    curve('probable', 'probability', { stroke: palette.muted, dash: 'dot' }, 'majority'),
+    curve('adaptive', 'adaptive', { stroke: warm(palette), width: 3 }),
   ];
   const most = Math.max(...curves.map(({ x }) => x.length));
   /** @param {number[]} list @param {number} by */
@@ -123,8 +110,8 @@ function tokensChart(arrays, size) {
   }));
   return {
     title: 'Right answers by the tokens spent',
-    summary: 'The share of right answers by tokens written, for four ways to spend them.',
-    help: `All tokens count, also those of chains and steps that are dropped; the scale is logarithmic. Dots of beam are settings. A sampled chain: ${chainOf(arrays.question.data[0], arrays.first_chain.data)}.`,
+    summary: 'The share of right answers by tokens written, for three ways to spend them.',
+    help: `All tokens count, also those of chains that are dropped; the scale is logarithmic. A sampled chain: ${chainOf(arrays.question.data[0], arrays.first_chain.data)}.`,
     ...chart(
       {
         x: log('tokens for a problem', { ticks: [10, 20, 50, 100, 200, 500] }),
