@@ -75,14 +75,6 @@ const ENTRIES = [
     fields: { there_cut: text() },
   },
   {
-    id: 'entropy',
-    load: async () => (await import('./entropy/entropy.js')).entropy,
-    title: 'Entropy',
-    of: 'head',
-    isMore: true,
-    also: weightSites,
-  },
-  {
     id: 'head',
     load: async () => (await import('./head/head.js')).head,
     title: 'This head',
