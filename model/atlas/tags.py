@@ -8,7 +8,9 @@ an atlas for kinds of words, not a tagger to rely on.
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 TAGS = (
     "ADJ",
@@ -66,78 +68,13 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_ENGLISH: dict[str, frozenset[str]] = {
-    "PRON": _words(
-        "i me my mine myself you your yours yourself yourselves he him his himself she her hers "
-        "herself it its itself we us our ours ourselves they them their theirs themselves who whom "
-        "whose which what this that these those one ones anyone anything everyone everything "
-        "everybody someone something somebody nobody nothing none thee thou thy"
-    ),
-    "DET": _words("a an the every each no some any all both another either neither such"),
-    "ADP": _words(
-        "of in on at by for with from into upon over under about after before between through "
-        "against among behind beside beyond during near off onto out round around toward towards "
-        "up down within without across along above below till until since inside outside beneath"
-    ),
-    "AUX": _words(
-        "am is are was were be been being do does did has have had having will would shall should "
-        "can could may might must cannot"
-    ),
-    "CCONJ": _words("and or but nor yet"),
-    "SCONJ": _words("if because though although while whether unless than as when whenever where"),
-    "PART": _words("to not n't 's '"),
-    "NUM": _words(
-        "two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty "
-        "hundred thousand million"
-    ),
-    "INTJ": _words("oh ah yes hello hey o alas please well hurrah"),
-    "ADV": _words(
-        "then there here now never always often again once soon very too so just only even still "
-        "away back quite almost perhaps already together ever how why far"
-    ),
-    "ADJ": _words(
-        "good bad big little small great old young new long short high low red blue green white "
-        "black happy sad tired poor rich dear own same other first last next many much more most "
-        "few full warm cold hot dark bright fine kind strong large beautiful pretty"
-    ),
-    "VERB": _words(
-        "said say says went go goes gone going came come comes saw see seen got "
-        "get took take taken "
-        "made make gave give given knew know known thought think told tell found find left leave "
-        "let put ran run sat sit stood stand began begin kept keep held hold heard hear felt feel "
-        "brought bring caught fell fall flew fly grew grow lay lie met meet rode "
-        "ride rose rise sang "
-        "sing slept sleep spoke speak swam swim threw throw wore wear wrote write ate eat drank "
-        "drink lost won built bought sold sent spent read cried asked looked "
-        "called want wants like "
-        "likes live lives love loves need help look ask play"
-    ),
+_CLOSED: dict[str, dict[str, frozenset[str]]] = {
+    language: {tag: _words(words) for tag, words in of_tag.items()}
+    for language, of_tag in tomllib.loads(
+        Path(__file__).with_suffix(".toml").read_text("utf-8")
+    ).items()
 }
-_FRENCH: dict[str, frozenset[str]] = {
-    "PRON": _words(
-        "je j' tu il elle on nous vous ils elles me m' te t' se s' lui leur y en moi "
-        "toi eux qui que "
-        "qu' quoi dont ce c' ça cela ceci celui celle ceux quelqu'un rien personne tout"
-    ),
-    "DET": _words(
-        "le la les l' un une des du de d' au aux mon ma mes ton ta tes son sa ses notre nos votre "
-        "vos leurs cet cette ces quel quelle quelque chaque plusieurs"
-    ),
-    "ADP": _words(
-        "à dans sur sous avec sans pour par chez vers entre depuis pendant contre jusque"
-    ),
-    "AUX": _words(
-        "suis es est sommes êtes sont étais était étaient être été ai as a avons avez ont avais "
-        "avait avaient avoir eu serai sera aura vais va vas allons allez vont"
-    ),
-    "CCONJ": _words("et ou mais ni donc car or"),
-    "SCONJ": _words("si quand lorsque comme puisque"),
-    "PART": _words("ne n' pas"),
-    "ADV": _words(
-        "très bien plus moins jamais toujours ici là aussi trop encore déjà peut-être où"
-    ),
-    "NUM": _words("deux trois quatre cinq six sept huit neuf dix cent mille"),
-}
+_ENGLISH, _FRENCH = _CLOSED["english"], _CLOSED["french"]
 _ADVERB, _VERB = ("ly",), ("ing", "ed")
 _NOUN = ("tion", "sion", "ness", "ment", "ity", "ship", "hood", "ism")
 _ADJECTIVE = ("ous", "ful", "able", "ible", "less", "ish", "ive")

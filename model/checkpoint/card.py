@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -232,49 +233,13 @@ def _section(heading: str, columns: Sequence[str], rows: Iterable[Sequence[objec
     return f"\n{heading}\n\n{head}{lines}" if lines else ""
 
 
-# Of each claim of an example: the score, and the control that it is compared with.
-CLAIMS = {
-    "previous": ("mean weight on the token before", "uniform attention"),
-    "repetition": (
-        "mean weight on what followed the token before, on random tokens that are repeated",
-        "uniform attention",
-    ),
-    "subject": (
-        "mean weight of a verb on its subject across a phrase",
-        "the weight on the other noun",
-    ),
-    "antecedent": ("mean weight of a pronoun on its noun", "the weight on the other noun"),
-    "nouns": (
-        "mean weight of a pronoun and the words next to it on the two nouns before",
-        "uniform attention",
-    ),
-    "closing_quote": (
-        "mean weight of a blank on the end of the quotation before it",
-        "sentences without quotation marks",
-    ),
-    "alignment": ("precision of the links between words", "links along the diagonal"),
-    "name": ("mean weight of a name's pieces on the name in the source", "uniform attention"),
-    "multiplicand": ("mean weight on the digits of the first factor", "uniform attention"),
-    "multiplier": ("mean weight on the digit of the second factor", "uniform attention"),
-    "column": ("mean weight on the digits of the same place", "uniform attention"),
-    "carry": ("mean weight on the digits of the place below", "uniform attention"),
-    "tens_of_multiplier": (
-        "mean weight of the equals sign on the tens digit of the second factor",
-        "uniform attention",
-    ),
-    "punctuation_expert": (
-        "the share of commas, stops and the like that one expert takes",
-        "its share of all tokens",
-    ),
-    "verb_of_clause": ("how often the verb agrees with the noun before it", "chance"),
-    "verb_across": ("how often the verb agrees with its subject across another noun", "chance"),
-    "both_sides": (
-        "how often a hidden word is the first guess",
-        "without the text after it",
-    ),
-    "next_word": ("how often the next token is the first guess", "always the commonest token"),
-    "rule": ("how often the answer that keeps the rule is rated higher", "chance"),
+CLAIMS: Mapping[str, tuple[str, str]] = {
+    claim: (score, control)
+    for claim, (score, control) in tomllib.loads(
+        Path(__file__).with_name("claims.toml").read_text("utf-8")
+    ).items()
 }
+"""Of each claim of an example: the score, and the control that it is compared with."""
 OF_WHAT_IS_RIGHT = frozenset({"alignment", "verb_of_clause", "verb_across", "rule"})
 CLAIM = {"claim": str, "score": float, "control": float, "sentences": int}
 

@@ -231,21 +231,4 @@ EXPERIMENT = Experiment(
         "effective_experts": Quantity("run frame", "As many equal loads: e^H.", unit="experts"),
         "tested_balance_loss": Quantity("run frame", "The balance loss on tokens not trained on."),
     },
-    see="All tokens have a common part, so an untrained router sends most of them to the same few "
-    "experts. Only experts that are chosen learn, and without the balance loss they stay the ones "
-    "that are chosen: some take several times their share and others end with no token at all. "
-    "The balance loss spreads the load to almost equal shares. Compare the losses of both runs: "
-    "idle experts can cost accuracy, and so can a large coefficient. The map shows which clusters "
-    "each expert takes.",
-    field="Balanced experts matter because each runs on a device of its own: the fullest decides "
-    "the time, and an unused one is wasted memory. The auxiliary loss of the Switch Transformer "
-    "is the common remedy. Since it competes with the task, newer models balance otherwise: "
-    "DeepSeek-V3 adds a bias to the router's scores that follows the loads and has no gradient.",
-    sources={
-        "https://arxiv.org/abs/1701.06538": "Shazeer et al. 2017, Outrageously Large Neural "
-        "Networks, section 4",
-        "https://arxiv.org/abs/2101.03961": "Fedus et al. 2021, Switch Transformers, section 2.2",
-        "https://arxiv.org/abs/2408.15664": "Wang et al. 2024, Auxiliary-Loss-Free Load Balancing "
-        "Strategy",
-    },
 )

@@ -328,22 +328,4 @@ EXPERIMENT = Experiment(
         "output": Quantity("query d_output", "joined·W_O"),
         "printed_context": Quantity("query d_head", "The context that the example prints."),
     },
-    see="Each row of weights comes from one query: its products with all keys, divided by √d_k, "
-    "then the softmax. The context is the mean of the values by these weights. Every number in a "
-    "box can be changed, and all that follows from it is computed again: change one number of a "
-    "key and see a whole column of weights change; change a value and see only the context "
-    "change. With several heads each attends with its part of the columns; W_O mixes what they "
-    "found. Some texts print numbers that their own do not give: weights for “it” that are not "
-    "the softmax of its scores, and 42.2 % for a score of 10 divided by 25, which is 39.7 %. "
-    "Those examples show the printed numbers below the computed ones, and say which are wrong.",
-    field="This arithmetic has not changed since 2017; what changed is how it is computed. "
-    "Blockwise kernels such as FlashAttention give the same numbers without writing the weights "
-    "to memory. Multi-query and grouped-query attention let several heads share keys and values.",
-    sources={
-        "https://arxiv.org/abs/1706.03762": "Vaswani et al. 2017, Attention Is All You Need, "
-        "section 3.2",
-        "https://arxiv.org/abs/2205.14135": "Dao et al. 2022, FlashAttention",
-        "https://arxiv.org/abs/2305.13245": "Ainslie et al. 2023, GQA: Training Generalized "
-        "Multi-Query Transformer Models",
-    },
 )

@@ -180,23 +180,4 @@ EXPERIMENT = Experiment(
         "all_parameters": Quantity("experts", "Those that memory has to hold.", unit="parameters"),
         "active_parameters": Quantity("experts", "Those a token meets.", unit="parameters"),
     },
-    see="The times are of this server, now; measure again and see how far they move. One matrix "
-    "product does what the loop does, hundreds of times as fast. "
-    "Kernels are the programs that do one operation on a whole tensor. ReLU(x·a + b)·c + x "
-    "takes five: times a, plus b, ReLU and times c each read and write one number, plus x "
-    "reads two, so 11 numbers are moved for each x. A fused kernel does all of it while a "
-    "part of x is in the processor's cache, and moves 2. Fusing saves no multiplication; it "
-    "saves memory traffic, which is most of what such operations wait for. Experts are feed-"
-    "forward networks of which a router chooses a few for each token: more of them make a "
-    "model larger, and a token hardly more costly.",
-    field="Most of the speed of large models is a matter of memory: FlashAttention, fused norms "
-    "and compiled graphs do the same arithmetic with less traffic. The largest open models use a "
-    "twentieth of their parameters for each token.",
-    sources={
-        "https://arxiv.org/abs/2211.05102": "Pope et al. 2022, Efficiently Scaling Transformer "
-        "Inference",
-        "https://doi.org/10.1145/3620665.3640366": "Ansel et al. 2024, PyTorch 2: dynamic bytecode "
-        "transformation and graph compilation",
-        "https://arxiv.org/abs/2412.19437": "DeepSeek-AI 2024, DeepSeek-V3 Technical Report",
-    },
 )

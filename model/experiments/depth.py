@@ -173,24 +173,4 @@ EXPERIMENT = Experiment(
         "weight_gradient": Quantity("variant layer", "The same by the layer's matrices."),
         "stream_size": Quantity("variant layer", "Root mean square of the input of the layer."),
     },
-    see="In a plain stack, F(x), the gradient falls by about a constant factor from layer to "
-    "layer, so the first layers of a deep stack learn nothing; with larger weights it explodes "
-    "instead. A norm alone, LN(F(x)), removes most of this, but the gradient still drifts with "
-    "the draw of the weights. Residual connections alone, x + F(x), give the gradient a path past "
-    "every layer, but then the stream and the gradient grow exponentially with depth. With a norm "
-    "as well, after the sum, LN(x + F(x)), or before each part, x + F(LN(x)), the gradient "
-    "reaches the first layer within a few times the size it "
-    "has at the last. Add layers or change the scale of the weights, and see which curves stay.",
-    field="The original transformer is post-norm and needs a learning rate warmup. Nearly all "
-    "large language models since GPT-2 are pre-norm, mostly with RMSNorm. In a pre-norm stack the "
-    "stream grows with depth, so later layers change it less. Some models therefore normalise the "
-    "output of each part as well, before it is added.",
-    sources={
-        "https://arxiv.org/abs/2002.04745": "Xiong et al. 2020, On Layer Normalization in the "
-        "Transformer Architecture",
-        "https://arxiv.org/abs/1512.03385": "He et al. 2015, Deep Residual Learning for Image "
-        "Recognition",
-        "https://arxiv.org/abs/2408.00118": "Gemma Team 2024, Gemma 2: Improving Open Language "
-        "Models at a Practical Size",
-    },
 )

@@ -93,17 +93,4 @@ EXPERIMENT = Experiment(
         "divergence": Quantity("temperature", "KL of the two softened rows.", unit="nats"),
         "loss_by_temperature": Quantity("temperature", "T²·KL.", unit="nats"),
     },
-    see="A text says only which token came next. A teacher says more: which others would have "
-    "done, and how well. A higher T divides the logits, and the smaller probabilities, in which "
-    "that likeness lies, grow until the student can see them. The loss is the divergence of the "
-    "student’s row from the teacher’s, both softened. It vanishes as T grows, and so would its "
-    "gradient: the factor T² makes up for that, and the loss levels off. The strip shows where the "
-    "student has learned least.",
-    field="Small open models are mostly distilled from large ones: on the teacher’s rows where "
-    "they are known, or on texts that it wrote. A student of another vocabulary can only take the "
-    "texts. Distilling reasoning copies whole chains of steps.",
-    sources={
-        "https://arxiv.org/abs/1503.02531": "Hinton et al. 2015, section 2",
-        "https://arxiv.org/abs/1910.01108": "Sanh et al. 2019, DistilBERT",
-    },
 )

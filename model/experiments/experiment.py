@@ -10,8 +10,11 @@ along it; any other array is whole in the frame that has it. `collect` joins the
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,6 +29,9 @@ MAX_SECONDS = 60
 
 MAX_MEGABYTES = 500
 """The most memory that a run may need, as estimated."""
+
+TEXTS = Path(__file__).with_name("texts")
+"""What is said of each experiment, as ``ID.toml``."""
 
 GROWING = ("step", "frame")
 """The axes along which the arrays of consecutive frames are joined."""
@@ -98,7 +104,7 @@ class TooCostly(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment:
-    """A named experiment and its description.
+    """A named experiment and its description, whose prose is in ``texts/ID.toml``.
 
     Args:
         id: its name.
@@ -111,9 +117,6 @@ class Experiment:
         run: computes the result; yields the arrays of each frame, and between frames computes for
             at most a few seconds.
         way_out: how to lower the cost, part of a sentence.
-        see: one paragraph on what to see.
-        field: one paragraph on where the field stands.
-        sources: of both paragraphs: the title of each publication, by its address.
         cost: estimates the cost of a run.
         is_streamed: whether it gives more than one frame.
         measures_machine: whether its numbers are those of the machine that runs it.
@@ -128,12 +131,29 @@ class Experiment:
     quantities: Mapping[str, Quantity]
     run: Callable[[Any], Iterator[Arrays]]
     way_out: str
-    see: str
-    field: str
-    sources: Mapping[str, str]
     cost: Callable[[Any], Cost] = small
     is_streamed: bool = False
     measures_machine: bool = False
+
+    @cached_property
+    def _said(self) -> dict[str, Any]:
+        return tomllib.loads((TEXTS / f"{self.id}.toml").read_text("utf-8"))
+
+    @property
+    def see(self) -> str:
+        """One paragraph on what to see."""
+        return " ".join(self._said["see"].split())
+
+    @property
+    def field(self) -> str:
+        """One paragraph on where the field stands."""
+        return " ".join(self._said["field"].split())
+
+    @property
+    def sources(self) -> Mapping[str, str]:
+        """Of both paragraphs: the title of each publication, by its address."""
+        sources: Mapping[str, str] = self._said["sources"]
+        return sources
 
     def validate(self, values: Mapping[str, Any] | Parameters) -> Parameters:
         """Check values; a parameter that is not named has its default.

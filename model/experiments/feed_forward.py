@@ -136,21 +136,4 @@ EXPERIMENT = Experiment(
         "kinks": Quantity("unit", "Where each hidden unit with ReLU begins; may lie outside."),
         "loss": Quantity("function", "Mean square error of the trained network."),
     },
-    see="Without a function between them, two matrices are one: the network with 16 hidden units "
-    "and the line of two numbers agree to the last digits, so it can learn nothing but a straight "
-    "line, however many units or layers it has. ReLU cuts each unit off below 0. Every unit adds "
-    "a kink, and pieces between kinks follow the curve; give it few units and count them. GELU "
-    "and SiLU are smooth versions: they bend where ReLU breaks, and let some gradient through "
-    "below 0, where a ReLU unit learns nothing.",
-    field="The original transformer has ReLU, BERT and GPT have GELU, and most large models since "
-    "2020 SwiGLU: a SiLU of one product times another. About two thirds of a model's parameters "
-    "are in these networks. Units act as memories, with the first matrix as keys and the second "
-    "as values. Squared ReLU has many exact zeros, which hardware can skip.",
-    sources={
-        "https://arxiv.org/abs/1606.08415": "Hendrycks and Gimpel 2016, Gaussian Error Linear "
-        "Units",
-        "https://arxiv.org/abs/2002.05202": "Shazeer 2020, GLU Variants Improve Transformer",
-        "https://arxiv.org/abs/2012.14913": "Geva et al. 2021, Transformer Feed-Forward Layers Are "
-        "Key-Value Memories",
-    },
 )

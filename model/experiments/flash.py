@@ -132,21 +132,4 @@ EXPERIMENT = Experiment(
         "whole_numbers": Quantity("length", "Scores that are kept at once: n².", unit="numbers"),
         "block_numbers": Quantity("length", "Kept in blocks of 128 × 128.", unit="numbers"),
     },
-    see="Keys come in blocks, and no block is read twice. Step through them: the running maximum "
-    "m is the largest score so far. When a block raises it, what was summed before is multiplied "
-    "by e^(m−m′), as if the new maximum had been known from the start. The bars are the weights "
-    "that the keys read so far have; they shrink with each block and are those of the whole "
-    "softmax after the last one, to rounding. Other block sizes give other steps and the same "
-    "result. Raise the deviation above 200: without the maximum the exponentials overflow.",
-    field="FlashAttention does this in the fast memory of a GPU and never writes the n×n scores "
-    "to its main memory; later versions divide the work better and compute in 8 bits. The running "
-    "softmax is older, from 2018. Ring attention passes the blocks from device to device, so that "
-    "a text can be longer than what one of them holds.",
-    sources={
-        "https://arxiv.org/abs/1805.02867": "Milakov and Gimelshein 2018, Online normalizer "
-        "calculation for softmax",
-        "https://arxiv.org/abs/2205.14135": "Dao et al. 2022, FlashAttention",
-        "https://arxiv.org/abs/2310.01889": "Liu et al. 2023, Ring Attention with Blockwise "
-        "Transformers",
-    },
 )

@@ -79,23 +79,4 @@ EXPERIMENT = Experiment(
         "grouped_bytes": Quantity("query", "Keys are shared, nothing dropped.", unit="bytes"),
         "windowed_bytes": Quantity("query", "Shared, and only what is seen.", unit="bytes"),
     },
-    see="While a model writes, the keys and values of all earlier tokens stay in memory, in every "
-    "layer: the cache grows by a row with each token, and without it a step computes all again. "
-    "Grouped-query attention lets several heads of queries read the same keys, so the row is "
-    "shorter; with one group it is multi-query attention. A window hides keys that are far away, "
-    "which can be dropped: the line becomes flat. What a token says still travels further, one "
-    "window in each layer. Models rest much attention on the first token, and lose their language "
-    "when it leaves the window, so some of the first tokens are kept as sinks. The numbers at "
-    "first are of SmolLM2-135M, with a window that it lacks; the card of a model on the page opens "
-    "this with its own.",
-    field="Grouped keys are the standard of open models. Many alternate layers with a window and "
-    "layers without one; others compress keys and values into a latent vector, keep them in 4 or 8 "
-    "bits, or drop those that little attention has reached.",
-    sources={
-        "https://arxiv.org/abs/2305.13245": "Ainslie et al. 2023, GQA: Training Generalized "
-        "Multi-Query Transformer Models",
-        "https://arxiv.org/abs/2004.05150": "Beltagy et al. 2020, Longformer",
-        "https://arxiv.org/abs/2309.17453": "Xiao et al. 2023, Efficient Streaming Language Models "
-        "with Attention Sinks",
-    },
 )

@@ -279,17 +279,4 @@ EXPERIMENT = Experiment(
         "largest_remainder": Quantity("", "Of any held-out text.", unit="logits"),
         "n_held": Quantity("", "Held-out texts that were read.", unit="texts"),
     },
-    see="A model of one layer learns to tell the past from the present. In its texts an adverb "
-    "gives the answer away, so it may read “yesterday” and never learn verbs. The accuracy "
-    "where adverb and verb disagree shows it, and so does the sum behind a label: how much each "
-    "token gives. Let adverbs agree in half of the texts, and the verb has to do the work.",
-    field="Classifiers take shortcuts wherever a data set offers them. A sum over parts is exact "
-    "for one text, and no cause: another part may stand in. Deeper models mix tokens before the "
-    "last layer, so that what a position gives is no longer what its word gives.",
-    sources={
-        "https://arxiv.org/abs/2004.07780": "Geirhos et al. 2020, Shortcut Learning in Deep Neural "
-        "Networks",
-        "https://arxiv.org/abs/1902.01007": "McCoy et al. 2019, Right for the Wrong Reasons",
-        "https://arxiv.org/abs/1902.10186": "Jain and Wallace 2019, Attention is not Explanation",
-    },
 )

@@ -344,25 +344,4 @@ EXPERIMENT = Experiment(
         "probability": Quantity("frame answer", "The probability of these answers."),
         "attention": Quantity("frame layer head query key", "The weights on the shown sequence."),
     },
-    see="At first no head has a pattern that fits the task and the answers are guesses. Then "
-    "the loss falls off a plateau within a few steps, and at the same steps a pattern appears "
-    "in the attention: a diagonal for copy, an anti-diagonal for reverse, often shared by several "
-    "heads, each of which has some of its places. Without positions the transformer cannot tell "
-    "the places apart, and reverse fails: completely if every token sees every other, and partly "
-    "with a causal mask. A recurrent network knows the order, but has to pass the whole sequence "
-    "through one state, so it learns more slowly.",
-    field="Such sudden transitions are studied as the formation of circuits. Induction heads, "
-    "which look up what followed an earlier occurrence, appear together with the ability to learn "
-    "from the context. Decoders without positional encoding do learn some order from the causal "
-    "mask. Most large models use rotary positions. Addition remains hard: the order and the "
-    "encoding of the digits decide how far it generalises to longer numbers.",
-    sources={
-        "https://arxiv.org/abs/2209.11895": "Olsson et al. 2022, In-context Learning and Induction "
-        "Heads",
-        "https://arxiv.org/abs/2203.16634": "Haviv et al. 2022, Transformer Language Models "
-        "without Positional Encodings Still Learn Positional Information",
-        "https://arxiv.org/abs/2104.09864": "Su et al. 2021, RoFormer: Rotary Position Embedding",
-        "https://arxiv.org/abs/2405.17399": "McLeish et al. 2024, Transformers Can Do Arithmetic "
-        "with the Right Embeddings",
-    },
 )

@@ -141,22 +141,4 @@ EXPERIMENT = Experiment(
         "running_estimate": Quantity("hash", "The estimate from the hash functions so far."),
         "standard_error": Quantity("hash", "Its standard error, √(J·(1 − J)/k) with k functions."),
     },
-    see="Each text is cut into overlapping shingles. For each hash function only the smallest "
-    "hash of each text is kept: these form its signature. The two minima are equal exactly if the "
-    "smallest hash in the union belongs to a shingle that both texts have. The share of equal "
-    "minima is therefore an estimate of the Jaccard similarity. More hash functions bring it "
-    "closer: four times as many halve the error. The estimate by k is one walk, as neighbouring "
-    "values share most of their hash functions: it may stay on one side of the true similarity for "
-    "long. Another seed draws other functions; over many seeds the mean is the true similarity.",
-    field="Training corpora of language models contain many near-duplicates. Removing them makes "
-    "models repeat less text verbatim and need fewer training steps. MinHash with "
-    "locality-sensitive hashing finds the candidates without comparing all pairs; it is part of "
-    "the pipelines of GPT-3, RefinedWeb and FineWeb.",
-    sources={
-        "https://doi.org/10.1109/SEQUEN.1997.666900": "Broder 1997, On the resemblance and "
-        "containment of documents",
-        "https://arxiv.org/abs/2107.06499": "Lee et al. 2022, Deduplicating Training Data Makes "
-        "Language Models Better",
-        "https://arxiv.org/abs/2406.17557": "Penedo et al. 2024, The FineWeb Datasets",
-    },
 )

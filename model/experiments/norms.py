@@ -97,21 +97,4 @@ EXPERIMENT = Experiment(
         "feature_mean": Quantity("feature", "The mean of each column, of the batch norm."),
         "feature_deviation": Quantity("feature", "The standard deviation of each column."),
     },
-    see="Both norms subtract a mean and divide by a standard deviation. The layer norm takes them "
-    "over the numbers of one token, along a row; the batch norm over the tokens, down a column. "
-    "Change a number of one token: after the layer norm only its own row moves, after the batch "
-    "norm the other tokens move too. In a batch of one the batch norm leaves nothing, as every "
-    "number is its own mean, and in small batches a token's numbers depend on its neighbours. A "
-    "language model reads texts of different lengths, and "
-    "writes one token at a time, which is a batch of one: it needs a norm that asks no other.",
-    field="All large language models normalise each token for itself, mostly with RMS norm, which "
-    "leaves out the mean and costs less. Batch norm remains in convolutional networks. Some "
-    "recent work replaces the norm by a scaled tanh of each number and reaches the same quality.",
-    sources={
-        "https://arxiv.org/abs/1502.03167": "Ioffe and Szegedy 2015, Batch Normalization",
-        "https://arxiv.org/abs/1607.06450": "Ba et al. 2016, Layer Normalization",
-        "https://arxiv.org/abs/1910.07467": "Zhang and Sennrich 2019, Root Mean Square Layer "
-        "Normalization",
-        "https://arxiv.org/abs/2503.10622": "Zhu et al. 2025, Transformers without Normalization",
-    },
 )

@@ -181,21 +181,4 @@ EXPERIMENT = Experiment(
         "position": Quantity("position", "Positions from 0."),
         "products": Quantity("origin position", "Their products with position 0, and with pos."),
     },
-    see="Without positions a word's output is the same wherever it is: the maps of both orders "
-    "agree to the last digit, and “the dog chased the cat” means what “the cat chased the dog” "
-    "means. With positions added the same words at other places attend otherwise. Then turn the "
-    "encoding: each pair of dimensions is a hand of a clock, the first the fastest. From pos to "
-    "pos + k it turns by k·ω, whatever pos is, so a matrix can learn “k words before”. The "
-    "product of two encodings depends only on their distance.",
-    field="The sinusoidal encoding is rare today. Rotary positions turn queries and keys "
-    "themselves by such angles and are in most large models; ALiBi lowers scores by distance. A "
-    "causal mask alone tells a decoder something about order, and models without any encoding can "
-    "learn it; some recent ones leave it out in every few layers to read longer texts.",
-    sources={
-        "https://arxiv.org/abs/1706.03762": "Vaswani et al. 2017, Attention Is All You Need, "
-        "section 3.5",
-        "https://arxiv.org/abs/2104.09864": "Su et al. 2021, RoFormer: Rotary Position Embedding",
-        "https://arxiv.org/abs/2305.19466": "Kazemnejad et al. 2023, The Impact of Positional "
-        "Encoding on Length Generalization",
-    },
 )

@@ -160,20 +160,4 @@ EXPERIMENT = Experiment(
         "in_training": Quantity("draw hidden", "The same, in six steps of training."),
         "mean": Quantity("hidden", "Their mean over a thousand draws."),
     },
-    see="A network learns your text, and the last quarter is kept from it. At first both losses "
-    "fall: spaces and common endings hold for the rest, too. Then the loss of what is learned "
-    "falls on, and that of the rest rises: the network remembers the text. The place to stop is "
-    "where the held-out loss is least. Dropout puts it off: with p = 0.5 half of the hidden "
-    "numbers are 0 in each step, others each time, and the rest is doubled, so the mean stays, and "
-    "no number can rely on another. Tied weights read and write with the same vectors: fewer "
-    "parameters to remember with. More text helps most.",
-    field="Large models see most of their text once, hardly overfit, and use no dropout; it "
-    "returns where a model is fine-tuned on little. Small models tie their vectors, as the "
-    "vocabulary is a large part of them. Early stopping keeps the best of the states that were "
-    "saved.",
-    sources={
-        "https://jmlr.org/papers/v15/srivastava14a.html": "Srivastava et al. 2014, Dropout",
-        "https://arxiv.org/abs/1608.05859": "Press and Wolf 2017, tied weights",
-        "https://doi.org/10.1007/3-540-49430-8_3": "Prechelt 1998, Early Stopping",
-    },
 )

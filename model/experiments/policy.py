@@ -233,23 +233,4 @@ EXPERIMENT = Experiment(
         "n_sums": Quantity("kind", "Problems of each kind.", unit="problems"),
         "solved": Quantity("kind", "The share that the model solves, without sampling."),
     },
-    see="The model writes eight chains and is shown no right one. A chain that did better than the "
-    "mean of the eight has a positive advantage, and the gradient makes each of its tokens "
-    "likelier; a worse one’s tokens become rarer. Tokens of which the model was sure are hardly "
-    "pulled, so the step works where chains part. Eight equal rewards ask for nothing. Without a "
-    "baseline a wrong chain is not pushed down at all. Rewards of steps tell a chain that fails in "
-    "its last sum from one that fails at once. The curve shows how small a step has to be: the "
-    "gradient is that of the weights as they are, and a few times too much breaks what worked. The "
-    "curriculum: short solutions are not the easy ones, those without a carry are.",
-    field="Reasoning models are reinforced so, with thousands of problems in a step, a clipped "
-    "ratio instead of a bare step, and often a penalty for leaving the first model. Dividing by "
-    "the deviation (GRPO) weighs easy and hard problems alike and is disputed. Problems that are "
-    "always or never solved teach nothing, so a curriculum picks those in between.",
-    sources={
-        "https://doi.org/10.1007/BF00992696": "Williams 1992, Simple Statistical "
-        "Gradient-Following Algorithms for Connectionist Reinforcement Learning",
-        "https://arxiv.org/abs/2402.03300": "Shao et al. 2024, DeepSeekMath (GRPO)",
-        "https://arxiv.org/abs/2305.20050": "Lightman et al. 2023, Let’s Verify Step by Step",
-        "https://doi.org/10.1145/1553374.1553380": "Bengio et al. 2009, Curriculum Learning",
-    },
 )

@@ -142,20 +142,4 @@ EXPERIMENT = Experiment(
         "measured_gain": Quantity("added", "The mean over the answers.", unit="log odds"),
         "n_measured": Quantity("", "Answers that were measured.", unit="answers"),
     },
-    see="People say which of two answers is better, and seldom by how much. Bradley and Terry give "
-    "each a number, of which only the difference counts: a lead of 0 is a coin’s toss, a lead of 1 "
-    "wins 73 of 100 comparisons, a lead of 3 wins 95. A reward model is trained so that preferred "
-    "answers lead. This judge learned from pairs in which closed speech was better, and what goes "
-    "with it. Add “Oh!” in quotation marks to your text, once and four times: it pays, a shortcut, "
-    "and a model trained to please this judge takes it.",
-    field="Reward models of assistants are trained so on many thousands of compared pairs. They, "
-    "too, pay for length, lists and agreement, so a model optimised against them is held near its "
-    "beginning, or checked by rules. DPO puts the policy itself into the formula.",
-    sources={
-        "https://doi.org/10.2307/2334029": "Bradley and Terry 1952, Rank Analysis of Incomplete "
-        "Block Designs",
-        "https://arxiv.org/abs/2203.02155": "Ouyang et al. 2022, InstructGPT",
-        "https://arxiv.org/abs/2310.03716": "Singhal et al. 2023, A Long Way to Go: Investigating "
-        "Length Correlations in RLHF",
-    },
 )

@@ -335,24 +335,4 @@ EXPERIMENT = Experiment(
         "least_loss": Quantity("", "The least that a shared projection can have.", unit="bits"),
         "task_weights": Quantity("variant symbol target", "The weights after the task."),
     },
-    see="With one matrix W a token asks, is found and answers by the same vector. The score of a "
-    "pair is then the same both ways, and of two tokens at least one scores itself higher "
-    "than the other. With three matrices “it” can ask for a thing, and “animal” can be found "
-    "as one without asking for one. For that a query and a key would be enough; the value is "
-    "what the answer is made of. In the library a shelf is found by its label, and books come"
-    " back: with one matrix the question itself does. All these matrices are written by hand."
-    " In the task at the end, matrices are trained: each of six tokens in a circle has to "
-    "find the next one. A shared matrix cannot learn it, however long it is trained.",
-    field="Almost every model keeps three projections. What is shared is shared between heads: "
-    "grouped-query attention gives several query heads one key and one value, and multi-head "
-    "latent attention makes keys and values from one small vector. The Reformer shared queries "
-    "and keys so that they could be hashed, and had to forbid a token to attend to itself.",
-    sources={
-        "https://arxiv.org/abs/1706.03762": "Vaswani et al. 2017, Attention Is All You Need, "
-        "section 3.2",
-        "https://arxiv.org/abs/2001.04451": "Kitaev et al. 2020, Reformer: The Efficient "
-        "Transformer, section 2",
-        "https://arxiv.org/abs/2405.04434": "DeepSeek-AI 2024, DeepSeek-V2, section 2.1: "
-        "multi-head latent attention",
-    },
 )

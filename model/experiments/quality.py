@@ -180,25 +180,4 @@ EXPERIMENT = Experiment(
         "n_shared": Quantity("", "Different words in more than one text.", unit="words"),
         "n_words": Quantity("", "Different words that count.", unit="words"),
     },
-    see="A filter decides which texts a model learns from. This one counts 24 things, such as "
-    "letters, sentences and repeats, multiplies each by a weight and adds them up; a logistic "
-    "regression chose the weights from 10,230 passages, good ones and damaged ones. Edit a text "
-    "and see which count turns the score: a closing mark, a tag, a digit in a word. Passages had "
-    "some 200 words, so a single sentence is judged unfairly; so are verse, lists, code and other "
-    "languages, and nothing here knows whether a text is true. Topics are words that occur "
-    "together. With few short texts most words occur once and tell nothing, and other starts find "
-    "other topics: the range of entropies shows how far they agree. No topic knows what a word "
-    "means. An entropy of 0 is a pile of one topic; log₂ of their number is an even one.",
-    field="Corpora of large models are filtered so, by counts at first and then by classifiers "
-    "trained on encyclopedias or on marks given by another model. What passes decides what a model "
-    "knows: dialects and plain speech are dropped more often. Mixtures are balanced by topic, "
-    "which today is found by embeddings and clustering.",
-    sources={
-        "https://arxiv.org/abs/2112.11446": "Rae et al. 2021, Scaling Language Models: Gopher, "
-        "appendix A.1.1",
-        "https://doi.org/10.1145/312624.312649": "Hofmann 1999, Probabilistic Latent Semantic "
-        "Indexing",
-        "https://arxiv.org/abs/2201.10474": "Gururangan et al. 2022, Whose Language Counts as High "
-        "Quality?",
-    },
 )

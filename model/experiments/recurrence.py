@@ -230,28 +230,4 @@ EXPERIMENT = Experiment(
         "waiting_steps": Quantity("cell length", "Steps that wait for each other.", unit="steps"),
         "multiplications": Quantity("cell length", "Of matrix products.", unit="multiplications"),
     },
-    see="Recurrent networks lost to attention for two reasons. They hardly learn from what stands "
-    "far back, as the gradient has to pass through every state between: below a spectral radius "
-    "of 1, that of a linear or tanh network shrinks exponentially with the distance. And each "
-    "state waits for the one before it, so many cores do not make them faster. "
-    "Above 1 the linear network's gradient explodes. Tanh saturates, which holds it back: at "
-    "the default settings it still shrinks at 1.2, about keeps its size at 1.5 and grows at 2. "
-    "Raise the forget bias, and the gates of LSTM and GRU keep the state: at 5 their gradient "
-    "is larger than attention's even at the far end, but they then keep every token alike, and "
-    "the steps still wait for each other. With attention every earlier token is one step "
-    "away: its gradient is small, as many tokens share the weight, but does not fall with the "
-    "distance, and no step waits for another.",
-    field="Attention pays for this with a cost that grows with the square of the length. Gated "
-    "linear recurrences and state-space models such as Mamba keep a state of constant size, let "
-    "no nonlinearity stand between two states, and so can be computed in parallel by a scan. "
-    "Several large models combine a few attention layers with many such layers.",
-    sources={
-        "https://arxiv.org/abs/1211.5063": "Pascanu et al. 2013, On the difficulty of training "
-        "recurrent neural networks",
-        "https://arxiv.org/abs/1706.03762": "Vaswani et al. 2017, Attention Is All You Need, table "
-        "1",
-        "https://arxiv.org/abs/2312.00752": "Gu and Dao 2023, Mamba: Linear-Time Sequence Modeling",
-        "https://arxiv.org/abs/2402.19427": "De et al. 2024, Griffin: Mixing Gated Linear "
-        "Recurrences with Local Attention",
-    },
 )

@@ -107,17 +107,4 @@ EXPERIMENT = Experiment(
         "error": Quantity("per bits", "Root mean square of w − its restored value, in this row."),
         "size": Quantity("", "Root mean square of the row itself."),
     },
-    see="A weight is a float of 32 bits. With 4 bits there are 16 levels, evenly spaced from the "
-    "least weight to the greatest, and each weight becomes the nearest: a whole number, which a "
-    "scale and a zero point restore, up to half a scale. Each bit less doubles the distance of the "
-    "levels, and so the error, a line on the logarithmic scale. One scale for the whole matrix has "
-    "to reach its largest weight anywhere; a scale for each row costs a few bytes, and its levels "
-    "lie closer. Compare, with weights rounded, shows what that does to a prediction.",
-    field="Large models are served with 8 or 4 bits. Groups of 32 to 128 weights share a scale, "
-    "and the rounding is chosen to keep a layer’s output, not each weight (GPTQ). Below 4 bits "
-    "models are mostly trained with the rounding.",
-    sources={
-        "https://arxiv.org/abs/1712.05877": "Jacob et al. 2018, section 2.1",
-        "https://arxiv.org/abs/2210.17323": "Frantar et al. 2023, GPTQ",
-    },
 )

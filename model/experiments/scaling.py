@@ -151,20 +151,4 @@ EXPERIMENT = Experiment(
         "weights": Quantity("divisor score", "Softmax of the chosen scores, divided first."),
         "weights_gradient": Quantity("divisor", "Norm of ∂weights/∂scores.", unit="1/score"),
     },
-    see="A score is the sum of d products, one for each component of the query and the key, so "
-    "without a division the variance of the scores grows in proportion to the width d. One key "
-    "then takes nearly all the weight, and the gradient that training needs to move the weight "
-    "elsewhere falls towards 0. Dividing by √d keeps the variance and the gradient about the same "
-    "at every width. Raise the width and compare both lines.",
-    field="Almost every transformer divides by √d. Some also normalise queries and keys before "
-    "their product, because trained vectors are not independent and their scores can still grow: "
-    "query–key normalisation keeps the training of very large models stable. Maximal update "
-    "parametrisation divides by d instead, because trained queries and keys become correlated.",
-    sources={
-        "https://arxiv.org/abs/1706.03762": "Vaswani et al. 2017, Attention Is All You Need, "
-        "section 3.2.1",
-        "https://arxiv.org/abs/2302.05442": "Dehghani et al. 2023, Scaling Vision Transformers to "
-        "22 Billion Parameters",
-        "https://arxiv.org/abs/2203.03466": "Yang et al. 2022, Tensor Programs V",
-    },
 )

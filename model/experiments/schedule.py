@@ -177,22 +177,4 @@ EXPERIMENT = Experiment(
         "path": Quantity("optimizer optimizer_step coordinate", "The places of every optimizer."),
         "loss": Quantity("optimizer optimizer_step", "The loss at these places.", unit="loss"),
     },
-    see="SGD follows the gradient. In a ravine the steep direction limits its rate, so it creeps "
-    "along the bottom; above 1/curvature it swings across at every step. Momentum gathers speed "
-    "along the ravine but overshoots, and swings for longer before it settles. Adam divides "
-    "each direction by the size of its own gradients and "
-    "moves at the same speed along and across. With weight decay, Adam adds the decay to the "
-    "gradient, which its division then undoes; AdamW decays the weights directly. Raise the rate "
-    "of SGD above 2/curvature and it diverges. A schedule that falls lets every optimizer settle.",
-    field="AdamW is the standard for transformers; Muon, which makes the update of a whole matrix "
-    "orthogonal, trained several recent large models in fewer steps. The inverse square root of "
-    "the original transformer has given way to the cosine, and this to warmup–stable–decay, which "
-    "needs no length fixed in advance.",
-    sources={
-        "https://arxiv.org/abs/1711.05101": "Loshchilov and Hutter 2019, Decoupled Weight Decay "
-        "Regularization",
-        "https://arxiv.org/abs/2404.06395": "Hu et al. 2024, MiniCPM, section 4: the "
-        "warmup–stable–decay schedule",
-        "https://arxiv.org/abs/2502.16982": "Liu et al. 2025, Muon is Scalable for LLM Training",
-    },
 )

@@ -86,24 +86,4 @@ EXPERIMENT = Experiment(
         "normalised_by_shift": Quantity("score shift", "The same by shift; null if the sum is 0."),
         "softmax_by_shift": Quantity("score shift", "The softmax at each shift."),
     },
-    see="Scores of 10, 5 and 1 become plain shares of 0.625, 0.313 and 0.063; the softmax gives "
-    "0.993, 0.007 and nearly 0, because it turns differences into factors: a lead of 5 is a "
-    "factor of e⁵ = 148. Make a score negative: while the sum stays positive its plain share "
-    "is negative and the others together exceed 1; once the sum is negative the order turns "
-    "round, and at a sum of 0 there are no shares at all. A negative weight would subtract "
-    "what a token hands over. Trained scores are of both signs, so attention needs a function"
-    " that is positive for every score and never turns the order round. The exponential is "
-    "the one for which only differences count. Shift all scores: the softmax stays as it is, "
-    "while plain shares even out or explode. The temperature sets how sharp the softmax is: "
-    "towards 0 the largest score takes all, and at a high one all weights are equal.",
-    field="The softmax stays the standard in attention and at the output. Sparsemax and entmax "
-    "give exact zeros. Linear attention replaces the exponential by a product of features that "
-    "can be summed in advance, and models with a sigmoid in place of the softmax, with no sum "
-    "over keys, train about as well once their bias is set right.",
-    sources={
-        "https://arxiv.org/abs/1602.02068": "Martins and Astudillo 2016, From Softmax to Sparsemax",
-        "https://arxiv.org/abs/2006.16236": "Katharopoulos et al. 2020, Transformers are RNNs",
-        "https://arxiv.org/abs/2409.04431": "Ramapuram et al. 2024, Theory, Analysis, and Best "
-        "Practices for Sigmoid Self-Attention",
-    },
 )

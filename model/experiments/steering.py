@@ -133,24 +133,4 @@ EXPERIMENT = Experiment(
         "lead": Quantity("strength", "The same by strength, along the direction.", unit="nats"),
         "random_lead": Quantity("direction strength", "Along random directions.", unit="nats"),
     },
-    see="Two small sets of texts differ in one thing, here sad and glad. The difference of their "
-    "mean streams is a direction, and adding it, after one layer and at every token, tips what "
-    "the model writes: “cried” passes “laughed”, and the story turns. With a negative strength it "
-    "turns the other way. A random direction of the same length is the control: it, too, changes "
-    "the words, but not to one side. The curve of the direction leaves the band of the random "
-    "ones, and that is the effect. Too much of it breaks the language: past a strength of about 3 "
-    "the model repeats itself, as it does along a random direction. Edit the sets: a direction is "
-    "only as good as what tells them apart, and four texts each also differ by their nouns.",
-    field="Directions for sentiment, refusal, truth and style exist in large models, and steer "
-    "them without training. How far they reach differs by text and by model, and many turn out "
-    "weaker or less specific than first examples suggest, which is why a control and an effect "
-    "over many texts belong to each.",
-    sources={
-        "https://arxiv.org/abs/2308.10248": "Turner et al. 2023, Steering Language Models With "
-        "Activation Engineering",
-        "https://arxiv.org/abs/2312.06681": "Rimsky et al. 2023, Steering Llama 2 via Contrastive "
-        "Activation Addition",
-        "https://arxiv.org/abs/2407.12404": "Tan et al. 2024, Analysing the Generalisation and "
-        "Reliability of Steering Vectors",
-    },
 )

@@ -79,22 +79,4 @@ EXPERIMENT = Experiment(
         "perplexity_so_far": Quantity("reader token", "From the first token to each."),
         "n_vocabulary": Quantity("", "The perplexity of guessing at random.", unit="tokens"),
     },
-    see="A model gives every token of its vocabulary a probability, and the token that comes costs "
-    "−ln P of it: 0 nats if it was certain, 0.69 for a coin's toss. The mean is the "
-    "cross-entropy, the number that training lowers; e to that power is the perplexity, as many "
-    "equally likely tokens as would be as hard to choose from. Dark cells are surprises: names, "
-    "first nouns, the first piece of a word; the rest of a word and small words are cheap. Type a "
-    "sentence twice, and its second half costs less. Perplexities compare only models with the "
-    "same tokens: longer tokens are fewer, and each is harder. Bits for each byte of text compare "
-    "any two.",
-    field="Perplexity on held-out text follows the size of model and data as a power law over many "
-    "orders of magnitude, and so it steers what is trained. It says little of what a model is "
-    "used for: preference training raises it, as stories-preferred shows here, and benchmarks ask "
-    "for answers. Cards of models give it next to them.",
-    sources={
-        "https://arxiv.org/abs/2001.08361": "Kaplan et al. 2020, Scaling Laws for Neural Language "
-        "Models",
-        "https://arxiv.org/abs/2203.15556": "Hoffmann et al. 2022, Training Compute-Optimal Large "
-        "Language Models",
-    },
 )

@@ -197,25 +197,4 @@ EXPERIMENT = Experiment(
         "adaptive_right": Quantity("bound", "Share of right answers."),
         "adaptive_chains": Quantity("bound problem", "Chains of each problem.", unit="chains"),
     },
-    see="The model multiplies by writing a chain of steps, which is sampled, so a second chain "
-    "may differ. More chains cost more tokens; what they gain depends on who chooses between "
-    "them. Here a vote helps little: a model that is right now and then does not say the right "
-    "answer most often, and one that is mostly right has chains that agree. The line of “any”"
-    " is what a perfect judge would gain from the same chains. The model's own probability is"
-    " a judge that costs nothing: add up the probabilities of the different chains that end "
-    "in one answer, and take the answer with the largest sum. Before reinforcement that was "
-    "right for 30 % of 300 problems, the vote for 22 %. Adaptive voting stops as soon as the "
-    "model is sure.",
-    field="Reinforcement rewards chains that end in the right answer; the reinforced model has had "
-    "it. Reasoning models are trained to write longer chains, and answers "
-    "get better with the logarithm of the tokens spent. Voting, search and verifiers spend "
-    "tokens in parallel instead. How many a problem needs is predicted from the model's own "
-    "probabilities or hidden states, so that easy questions get short answers.",
-    sources={
-        "https://arxiv.org/abs/2203.11171": "Wang et al. 2023, Self-Consistency Improves Chain of "
-        "Thought Reasoning",
-        "https://arxiv.org/abs/2305.11860": "Aggarwal et al. 2023, Adaptive-Consistency",
-        "https://arxiv.org/abs/2408.03314": "Snell et al. 2024, Scaling LLM Test-Time Compute "
-        "Optimally",
-    },
 )

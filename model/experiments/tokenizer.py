@@ -170,21 +170,4 @@ EXPERIMENT = Experiment(
         "n_tokens": Quantity("step", "Tokens of the text after them.", unit="tokens"),
         "vocab_size": Quantity("step", "Size of the vocabulary.", unit="tokens"),
     },
-    see="At step 0 every character is a token. Each step joins the pair of neighbours that is "
-    "most frequent: first letters become syllables, then whole words with the space before them. "
-    "The text gets shorter while the vocabulary grows by one token a step, and each merge saves "
-    "less than the one before. The second text was not learned from: the words it shares become "
-    "one token, the others fall into pieces that occurred elsewhere, and none is ever unknown as "
-    "long as its characters are. Use a text of your own, in any language.",
-    field="Nearly all large language models use byte-pair encoding over bytes, with 30,000 to "
-    "260,000 tokens, or SentencePiece's unigram model. A vocabulary learned mostly from English "
-    "cuts other languages into several times as many tokens. Models that read bytes, and group "
-    "them by how well they can be predicted, come close without any tokenizer.",
-    sources={
-        "https://arxiv.org/abs/1508.07909": "Sennrich et al. 2016, Neural Machine Translation of "
-        "Rare Words with Subword Units",
-        "https://arxiv.org/abs/2305.15425": "Petrov et al. 2023, Language Model Tokenizers "
-        "Introduce Unfairness",
-        "https://arxiv.org/abs/2412.09871": "Pagnoni et al. 2024, Byte Latent Transformer",
-    },
 )

@@ -174,23 +174,4 @@ EXPERIMENT = Experiment(
         "frame": Quantity("frame", "Steps made before the frame.", unit="steps"),
         "accuracy": Quantity("run frame", "Share of right answers on sequences not trained on."),
     },
-    see="A small transformer learns to sort five symbols, twice from equal weights and with equal "
-    "data. Adam divides each gradient by its mean size so far, and in the first steps this mean "
-    "rests on a few gradients: every weight moves by about the full rate, whatever its gradient "
-    "is. The update of the first steps is therefore many times that of later ones. In a post-norm "
-    "stack this can push the network into a region that it does not leave: without a warm-up this "
-    "one stays at chance, and with it the same peak rate works. It is a matter of luck, too: with "
-    "another seed some networks recover. Choose pre-norm, or a rate of 0.005, and see how little "
-    "is left of the difference.",
-    field="Warm-up is in nearly every recipe, mostly over the first 0.1 to 2 % of the steps. "
-    "Pre-norm stacks need it less. RAdam corrects the variance of the first steps instead, and "
-    "schedules that rise, stay and fall have taken the place of the inverse square root of 2017.",
-    sources={
-        "https://arxiv.org/abs/1706.03762": "Vaswani et al. 2017, Attention Is All You Need, "
-        "section 5.3",
-        "https://arxiv.org/abs/1908.03265": "Liu et al. 2019, On the Variance of the Adaptive "
-        "Learning Rate and Beyond",
-        "https://arxiv.org/abs/2002.04745": "Xiong et al. 2020, On Layer Normalization in the "
-        "Transformer Architecture",
-    },
 )

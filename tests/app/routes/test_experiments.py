@@ -54,9 +54,6 @@ class Endless:
             run=self.run,
             cost=lambda _: Cost(seconds=self.seconds, megabytes=1),
             way_out="ask for less",
-            see="",
-            field="",
-            sources={},
             is_streamed=True,
         )
 

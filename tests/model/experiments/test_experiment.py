@@ -43,9 +43,6 @@ def counting():
         run=count,
         cost=lambda parameters: Cost(seconds=parameters.n, megabytes=10 * parameters.n),
         way_out="count less",
-        see="",
-        field="",
-        sources={},
     )
 
 
