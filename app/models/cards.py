@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from headlight.analyses.analysis_registry import available
-from headlight.model.checkpoint.card import CLAIMS, ModelCard, aligner_of, measured_claim
+from headlight.model.checkpoint.card import ModelCard, aligner_of, claims, measured_claim
 from headlight.model.checkpoint.profile import LEAST_SCORE, head_labels
 from headlight.model.checkpoint.steps import AT
 from headlight.model.description import Description
@@ -145,7 +145,7 @@ def example_answer(card: ModelCard, title: str) -> ExampleAnswer:
     if isinstance(example, str):
         return ExampleAnswer(title=title, text=example, claim=None, opens={})
     figures = measured_claim(card, title)
-    measure, against = CLAIMS[figures["claim"]] if figures else ("", "")
+    measure, against = claims()[figures["claim"]] if figures else ("", "")
     return ExampleAnswer(
         title=title,
         text=example.text,

@@ -3,7 +3,7 @@
 An example names its claim (`headlight.model.checkpoint.card.Example.claim`). A claim holds if its
 score is at least twice its control; a claim about what is right, if it errs at most half as often.
 
-`headlight.model.checkpoint.card.CLAIMS` says of each what its score is and what its control; here
+`headlight.model.checkpoint.card.claims` says of each what its score is and what its control; here
 it says more of some:
 
 - ``nouns``: from a pronoun and the words next to it; which of the two the pronoun means does not

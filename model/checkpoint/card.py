@@ -11,6 +11,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -233,13 +234,13 @@ def _section(heading: str, columns: Sequence[str], rows: Iterable[Sequence[objec
     return f"\n{heading}\n\n{head}{lines}" if lines else ""
 
 
-CLAIMS: Mapping[str, tuple[str, str]] = {
-    claim: (score, control)
-    for claim, (score, control) in tomllib.loads(
-        Path(__file__).with_name("claims.toml").read_text("utf-8")
-    ).items()
-}
-"""Of each claim of an example: the score, and the control that it is compared with."""
+@cache
+def claims() -> Mapping[str, tuple[str, str]]:
+    """Return of each claim of an example the score, and the control it is compared with."""
+    said = tomllib.loads(Path(__file__).with_name("claims.toml").read_text("utf-8"))
+    return {claim: (score, control) for claim, (score, control) in said.items()}
+
+
 OF_WHAT_IS_RIGHT = frozenset({"alignment", "verb_of_clause", "verb_across", "rule"})
 CLAIM = {"claim": str, "score": float, "control": float, "sentences": int}
 
@@ -254,7 +255,7 @@ def measured_claim(card: ModelCard, title: str) -> Mapping[str, Any] | None:
     example = card.examples[title]
     figures = _mapping(_mapping(card.metrics, "sample"), "examples").get(title)
     claim = example.claim if isinstance(example, Example) else None
-    if claim not in CLAIMS or figures is None or not fits(figures, CLAIM):
+    if claim not in claims() or figures is None or not fits(figures, CLAIM):
         return None
     measured: Mapping[str, Any] = figures
     return measured if measured["claim"] == claim else None

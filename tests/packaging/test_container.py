@@ -9,10 +9,12 @@ ROOT = Path(__file__).parents[2]
 def test_only_what_the_build_needs_is_sent_to_it():
     sent = re.findall(r"^!(\S+)$", (ROOT / ".dockerignore").read_text(), flags=re.MULTILINE)
     assert set(sent) == {
+        "CONTRIBUTING.md",
         "LICENSE",
         "README.md",
         "app",
         "constraints.txt",
+        "docs/*.md",
         "model",
         "pyproject.toml",
         "setup.py",
