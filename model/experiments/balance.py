@@ -22,7 +22,7 @@ from torch import Tensor
 from headlight.model.cancellation import check
 from headlight.model.config import ExpertsConfig, TransformerConfig
 from headlight.model.distributions import entropy
-from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
+from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters
 from headlight.model.experiments.training import N_FRAMES, frames_of
 from headlight.model.moe import BLOCK_POSITIONS, BLOCK_ROWS, Experts, load_balance_loss
 
@@ -219,16 +219,4 @@ EXPERIMENT = Experiment(
     cost=cost,
     is_streamed=True,
     way_out="choose fewer steps, fewer experts or a smaller width",
-    quantities={
-        "run": Quantity("run", "Without the balance loss, and with it."),
-        "expert": Quantity("expert", "The number of the expert."),
-        "cluster": Quantity("cluster", "The number of the cluster of tokens."),
-        "step": Quantity("step", "The training step, from 1.", unit="steps"),
-        "loss": Quantity("run step", "Mean squared error of the task, before the step."),
-        "frame": Quantity("frame", "Steps made before the frame.", unit="steps"),
-        "load": Quantity("run frame expert", "Share of the choices that fall on the expert."),
-        "cluster_load": Quantity("run frame cluster expert", "As `load`, by cluster."),
-        "effective_experts": Quantity("run frame", "As many equal loads: e^H.", unit="experts"),
-        "tested_balance_loss": Quantity("run frame", "The balance loss on tokens not trained on."),
-    },
 )

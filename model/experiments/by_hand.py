@@ -31,7 +31,7 @@ from headlight.model.experiments.by_hand_examples import (
     example,
     rounded,
 )
-from headlight.model.experiments.experiment import Arrays, Experiment, Parameters, Quantity
+from headlight.model.experiments.experiment import Arrays, Experiment, Parameters
 
 MAX_TOKENS, MAX_WIDTH = 16, 32
 
@@ -305,27 +305,4 @@ EXPERIMENT = Experiment(
     parameters=ByHand,
     run=run,
     way_out="choose fewer tokens",
-    quantities={
-        "key": Quantity("key", "The tokens attended to."),
-        "query": Quantity("query", "The tokens that attend."),
-        "inputs": Quantity("key d_model", "The vector of each token."),
-        "query_weights": Quantity("d_model d_k", "W_Q."),
-        "key_weights": Quantity("d_model d_k", "W_K."),
-        "value_weights": Quantity("d_model d_v", "W_V."),
-        "queries": Quantity("query d_k", "inputs·W_Q"),
-        "keys": Quantity("key d_k", "inputs·W_K"),
-        "values": Quantity("key d_v", "inputs·W_V"),
-        "products": Quantity("query key", "queries·keysᵀ"),
-        "divisor": Quantity("", "√d_k, or 1 if scores are not scaled."),
-        "scores": Quantity("query key", "The products divided, or those given; null: hidden."),
-        "weights": Quantity("query key", "The softmax of each row of scores, or those given."),
-        "context": Quantity("query d_head", "weights·values, or the context given."),
-        "formula_context": Quantity("query d_head", "weights·values, if another context is given."),
-        "printed_weights": Quantity("query key", "Those that the example prints; null: none."),
-        "head_weights": Quantity("head query key", "The weights of all heads, of several."),
-        "joined": Quantity("query d_v", "The contexts of all heads side by side."),
-        "output_weights": Quantity("d_v d_output", "W_O."),
-        "output": Quantity("query d_output", "joined·W_O"),
-        "printed_context": Quantity("query d_head", "The context that the example prints."),
-    },
 )

@@ -22,7 +22,7 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from headlight.model.cancellation import check
-from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
+from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters
 
 REPEATS = 3
 """The shortest of so many times is kept: whatever else runs can only make one longer."""
@@ -168,16 +168,4 @@ EXPERIMENT = Experiment(
     is_streamed=True,
     measures_machine=True,
     way_out="choose fewer tokens, a smaller width or fewer megabytes",
-    quantities={
-        "way": Quantity("way", "loop: number by number. product: one matrix product."),
-        "way_seconds": Quantity("way", "Shortest measured time of each.", unit="s"),
-        "multiplications": Quantity("", "Multiplications of both, n²·d."),
-        "kernel": Quantity("kernel", "eager: operation by operation. fused: in blocks."),
-        "kernel_seconds": Quantity("kernel", "Shortest measured time of each.", unit="s"),
-        "traffic": Quantity("kernel", "Bytes read and written, counted.", unit="bytes"),
-        "difference": Quantity("kernel", "Greatest difference from the eager result."),
-        "experts": Quantity("experts", "Experts in each layer."),
-        "all_parameters": Quantity("experts", "Those that memory has to hold.", unit="parameters"),
-        "active_parameters": Quantity("experts", "Those a token meets.", unit="parameters"),
-    },
 )

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from headlight.model.cancellation import check
 from headlight.model.config import TransformerConfig
-from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
+from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters
 from headlight.model.feed_forward import FeedForward
 from headlight.model.layers import TransformerLayer
 
@@ -164,13 +164,4 @@ EXPERIMENT = Experiment(
     run=run,
     cost=cost,
     way_out="choose fewer layers, a smaller width or fewer tokens",
-    quantities={
-        "variant": Quantity("variant", "How layers are stacked, as the module writes it."),
-        "layer": Quantity("layer", "The number of the layer, from 0."),
-        "stream_gradient": Quantity(
-            "variant layer", "Norm of the loss's gradient; null: too large."
-        ),
-        "weight_gradient": Quantity("variant layer", "The same by the layer's matrices."),
-        "stream_size": Quantity("variant layer", "Root mean square of the input of the layer."),
-    },
 )

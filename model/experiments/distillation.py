@@ -15,7 +15,7 @@ from jaxtyping import Float
 from pydantic import Field
 from torch import Tensor
 
-from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
+from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters
 from headlight.model.experiments.shipped import predictions, shipped
 
 MODELS = ("stories", "stories-small")
@@ -82,15 +82,4 @@ EXPERIMENT = Experiment(
     run=run,
     cost=lambda _: Cost(seconds=1.5, megabytes=150.0),
     way_out="choose a shorter text",
-    quantities={
-        "token": Quantity("token", "The tokens of the text, start token first."),
-        "place": Quantity("", "The token whose row is drawn."),
-        "loss": Quantity("token", "T²·KL of what follows each token.", unit="nats"),
-        "candidate": Quantity("candidate", "The teacher's likeliest next tokens."),
-        "plain": Quantity("model candidate", "Their probabilities."),
-        "soft": Quantity("model candidate", "Their probabilities, softened by T."),
-        "temperature": Quantity("temperature", "From 0.5 to 10."),
-        "divergence": Quantity("temperature", "KL of the two softened rows.", unit="nats"),
-        "loss_by_temperature": Quantity("temperature", "T²·KL.", unit="nats"),
-    },
 )

@@ -31,7 +31,7 @@ MAX_MEGABYTES = 500
 """The most memory that a run may need, as estimated."""
 
 TEXTS = Path(__file__).with_name("texts")
-"""What is said of each experiment, as ``ID.toml``."""
+"""What is said of each experiment, and the arrays that it declares, as ``ID.toml``."""
 
 GROWING = ("step", "frame")
 """The axes along which the arrays of consecutive frames are joined."""
@@ -104,7 +104,7 @@ class TooCostly(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment:
-    """A named experiment and its description, whose prose is in ``texts/ID.toml``.
+    """A named experiment and its description, whose arrays and prose ``texts/ID.toml`` declares.
 
     Args:
         id: its name.
@@ -113,7 +113,6 @@ class Experiment:
         tab: the name of its tab, in two or three words.
         title: a few words.
         parameters: the class of its parameters.
-        quantities: the arrays of its result, by name.
         run: computes the result; yields the arrays of each frame, and between frames computes for
             at most a few seconds.
         way_out: how to lower the cost, part of a sentence.
@@ -128,7 +127,6 @@ class Experiment:
     tab: str
     title: str
     parameters: type[Parameters]
-    quantities: Mapping[str, Quantity]
     run: Callable[[Any], Iterator[Arrays]]
     way_out: str
     cost: Callable[[Any], Cost] = small
@@ -138,6 +136,11 @@ class Experiment:
     @cached_property
     def _said(self) -> dict[str, Any]:
         return tomllib.loads((TEXTS / f"{self.id}.toml").read_text("utf-8"))
+
+    @cached_property
+    def quantities(self) -> Mapping[str, Quantity]:
+        """The arrays of its result, by name."""
+        return {name: Quantity(*given) for name, given in self._said["quantities"].items()}
 
     @property
     def see(self) -> str:

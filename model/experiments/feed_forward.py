@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
+from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters
 from headlight.model.experiments.training import descend
 
 FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -124,16 +124,4 @@ EXPERIMENT = Experiment(
     run=run,
     cost=cost,
     way_out="choose fewer steps",
-    quantities={
-        "x": Quantity("x", "Places from −3 to 3."),
-        "function": Quantity("function", "The function f between the matrices."),
-        "activation": Quantity("function x", "f(x)"),
-        "target": Quantity("x", "The curve to learn."),
-        "output": Quantity("function x", "The curve of each trained network."),
-        "merged": Quantity("x", "x·(W₁·W₂) + (b₁·W₂ + b₂) of the network without a function."),
-        "merged_matrix": Quantity("number", "W₁·W₂ and b₁·W₂ + b₂: two numbers."),
-        "merged_difference": Quantity("", "Greatest difference of both, from rounding only."),
-        "kinks": Quantity("unit", "Where each hidden unit with ReLU begins; may lie outside."),
-        "loss": Quantity("function", "Mean square error of the trained network."),
-    },
 )

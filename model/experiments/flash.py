@@ -15,7 +15,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from headlight.model.experiments.experiment import Arrays, Experiment, Parameters, Quantity
+from headlight.model.experiments.experiment import Arrays, Experiment, Parameters
 from headlight.model.experiments.scaling import softmax
 
 D_VALUE = 3
@@ -112,24 +112,4 @@ EXPERIMENT = Experiment(
     parameters=Flash,
     run=run,
     way_out="choose fewer keys",
-    quantities={
-        "key": Quantity("key", "The number of the key, from 0."),
-        "score": Quantity("key", "The scores of one query.", unit="score"),
-        "values": Quantity("key d_v", "The value of each key."),
-        "weights": Quantity("key", "The softmax of all scores at once."),
-        "context": Quantity("d_v", "The attention's output, from all weights at once."),
-        "naive_context": Quantity("d_v", "Without subtracting the maximum; null if one overflows."),
-        "step": Quantity("step", "Keys read after each block.", unit="keys"),
-        "block_greatest": Quantity("step", "Largest score of the block.", unit="score"),
-        "greatest": Quantity("step", "The running maximum m.", unit="score"),
-        "factor": Quantity("step", "e^(m−m′), by which what was summed before is multiplied."),
-        "total": Quantity("step", "The running sum ℓ."),
-        "sum": Quantity("step d_v", "The running sum o of weighted values."),
-        "output": Quantity("step d_v", "o/ℓ: attention over the keys read so far."),
-        "partial_weights": Quantity("step key", "The weights over the keys so far; else 0."),
-        "error": Quantity("step", "Greatest difference of o/ℓ from the output over all keys."),
-        "length": Quantity("length", "Lengths of a text.", unit="tokens"),
-        "whole_numbers": Quantity("length", "Scores that are kept at once: n².", unit="numbers"),
-        "block_numbers": Quantity("length", "Kept in blocks of 128 × 128.", unit="numbers"),
-    },
 )

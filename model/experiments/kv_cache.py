@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 from pydantic import Field, model_validator
 
-from headlight.model.experiments.experiment import Arrays, Experiment, Parameters, Quantity
+from headlight.model.experiments.experiment import Arrays, Experiment, Parameters
 
 
 class KeyValueCacheShape(Parameters):
@@ -68,15 +68,4 @@ EXPERIMENT = Experiment(
     parameters=KeyValueCacheShape,
     run=run,
     way_out="choose fewer tokens",
-    quantities={
-        "shares": Quantity("head group", "Whether a head of queries reads these keys."),
-        "sees": Quantity("query key", "0: the key is hidden; 1: it is a sink; 2: in the window."),
-        "n_written": Quantity("query", "Tokens so far.", unit="tokens"),
-        "n_kept": Quantity("query", "Those that the query sees, and the cache keeps."),
-        "recomputed": Quantity("query", "Multiplications of a step in a layer, without a cache."),
-        "cached": Quantity("query", "The same with one, and a key for each head."),
-        "full_bytes": Quantity("query", "A key for each head, nothing dropped.", unit="bytes"),
-        "grouped_bytes": Quantity("query", "Keys are shared, nothing dropped.", unit="bytes"),
-        "windowed_bytes": Quantity("query", "Shared, and only what is seen.", unit="bytes"),
-    },
 )

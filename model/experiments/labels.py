@@ -21,7 +21,7 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from headlight.model.config import TransformerConfig
-from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
+from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters
 from headlight.model.experiments.training import descend, frames_of
 from headlight.model.norms import LayerNorm
 from headlight.model.transformer import Transformer, initialise
@@ -255,28 +255,4 @@ EXPERIMENT = Experiment(
     cost=lambda parameters: Cost(seconds=1 + 0.02 * parameters.steps, megabytes=40.0),
     is_streamed=True,
     way_out="choose fewer steps",
-    quantities={
-        "step": Quantity("step", "Training steps from 1."),
-        "loss": Quantity("step", "−ln P(label), the mean of the batch.", unit="nats"),
-        "frame": Quantity("frame", "The training step of each frame."),
-        "fit": Quantity("fit", "Whether the adverb of a held-out text fits its verb."),
-        "accuracy": Quantity("fit frame", "Share of held-out texts that are labelled right."),
-        "token": Quantity("token", "The words, behind the token at which the label is read."),
-        "label": Quantity("", "The likelier label."),
-        "probability": Quantity("label_name", "Of past and of present."),
-        "by_token": Quantity(
-            "head token", "What each token gives the label through each head.", unit="logits"
-        ),
-        "difference": Quantity("", "Its logit minus the other's.", unit="logits"),
-        "part": Quantity("part", "The parts of the difference."),
-        "adds": Quantity("part", "What each adds; they sum to the difference.", unit="logits"),
-        "without": Quantity("head", "The label's probability without each head."),
-        "kind": Quantity("kind", "The verb of the sentence, its adverb, all other tokens."),
-        "mean_share": Quantity("kind", "Share of what heads add, sizes only, a mean over texts."),
-        "same_head": Quantity(
-            "", "Share of texts in which the head that adds most also costs most when it is off."
-        ),
-        "largest_remainder": Quantity("", "Of any held-out text.", unit="logits"),
-        "n_held": Quantity("", "Held-out texts that were read.", unit="texts"),
-    },
 )

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from headlight.model.cancellation import check
 from headlight.model.config import TransformerConfig
-from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
+from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters
 from headlight.model.experiments.training import N_FRAMES, frames_of
 from headlight.model.optimization.optimizers import make_optimizers
 from headlight.model.optimization.schedule import warmup_stable_decay
@@ -331,17 +331,4 @@ EXPERIMENT = Experiment(
     cost=cost,
     is_streamed=True,
     way_out="choose fewer steps, a smaller batch, a shorter sequence or a smaller network",
-    quantities={
-        "token": Quantity("key", "One tested sequence: what is read, then the places."),
-        "target": Quantity("answer", "Its right answers."),
-        "n_parameters": Quantity("", "Trained numbers of the network."),
-        "step": Quantity("step", "The training step, from 1.", unit="steps"),
-        "loss": Quantity("step", "Cross-entropy of each step's sequences, before it.", unit="bits"),
-        "frame": Quantity("frame", "Steps made before the frame.", unit="steps"),
-        "accuracy": Quantity("frame", "Share of right answers on sequences not trained on."),
-        "sequence_accuracy": Quantity("frame", "Share of sequences whose answers are all right."),
-        "prediction": Quantity("frame answer", "The likeliest answers for the shown sequence."),
-        "probability": Quantity("frame answer", "The probability of these answers."),
-        "attention": Quantity("frame layer head query key", "The weights on the shown sequence."),
-    },
 )

@@ -16,7 +16,7 @@ from jaxtyping import UInt64
 from pydantic import Field, model_validator
 
 from headlight.model.cancellation import check
-from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
+from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters
 
 MAX_CHARACTERS = 2_000
 HASHES_PER_DIGEST = 8
@@ -128,17 +128,4 @@ EXPERIMENT = Experiment(
     run=run,
     cost=cost,
     way_out="choose shorter texts or fewer hash functions",
-    quantities={
-        "text": Quantity("text", "The two texts."),
-        "shingle": Quantity("shingle", "Every shingle of either text, sorted."),
-        "is_in": Quantity("text shingle", "Whether the text has the shingle."),
-        "hash": Quantity("hash", "The number of the hash function."),
-        "signature": Quantity("text hash", "The smallest hash of its shingles, in hexadecimal."),
-        "minimum": Quantity("text hash", "The index of the shingle that has the smallest hash."),
-        "is_equal": Quantity("hash", "Whether both texts have the same smallest hash."),
-        "jaccard": Quantity("", "Shared shingles divided by all shingles, counted."),
-        "estimate": Quantity("", "The share of equal hashes, which estimates it."),
-        "running_estimate": Quantity("hash", "The estimate from the hash functions so far."),
-        "standard_error": Quantity("hash", "Its standard error, √(J·(1 − J)/k) with k functions."),
-    },
 )

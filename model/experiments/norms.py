@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 from pydantic import Field, model_validator
 
-from headlight.model.experiments.experiment import Arrays, Experiment, Parameters, Quantity
+from headlight.model.experiments.experiment import Arrays, Experiment, Parameters
 
 Number = Annotated[float, Field(ge=-1e6, le=1e6)]
 Row = Annotated[list[Number], Field(min_length=2, max_length=16)]
@@ -88,13 +88,4 @@ EXPERIMENT = Experiment(
     parameters=Norms,
     run=run,
     way_out="give fewer rows",
-    quantities={
-        "inputs": Quantity("token feature", "The batch, a row for each token."),
-        "norm": Quantity("norm", "The norms, without learned factors."),
-        "normalised": Quantity("norm token feature", "The batch after each norm."),
-        "token_mean": Quantity("token", "The mean of each row, of the layer norm."),
-        "token_deviation": Quantity("token", "The standard deviation of each row."),
-        "feature_mean": Quantity("feature", "The mean of each column, of the batch norm."),
-        "feature_deviation": Quantity("feature", "The standard deviation of each column."),
-    },
 )

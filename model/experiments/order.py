@@ -18,7 +18,7 @@ from jaxtyping import Float
 from pydantic import Field, model_validator
 
 from headlight.model.attention.kernels import attention_weights
-from headlight.model.experiments.experiment import Arrays, Experiment, Parameters, Quantity
+from headlight.model.experiments.experiment import Arrays, Experiment, Parameters
 from headlight.model.positions import position_angles
 
 MAX_WORDS = 24
@@ -166,19 +166,4 @@ EXPERIMENT = Experiment(
     parameters=Order,
     run=run,
     way_out="choose fewer words",
-    quantities={
-        "word": Quantity("word", "The words in the first order."),
-        "place": Quantity("word", "The place of each word in the second order, from 0."),
-        "variant": Quantity("variant", "none: without positions. sinusoidal: with them."),
-        "weights": Quantity("variant word key", "Weights in the first order."),
-        "permuted_weights": Quantity("variant word key", "The same in the second order."),
-        "difference": Quantity("variant word", "Change of a word's output, relative to its size."),
-        "frequency": Quantity("pair", "ω, its turn from a position to the next.", unit="radians"),
-        "angle": Quantity("pair", "k·ω", unit="radians"),
-        "start": Quantity("pair coordinate", "Sine and cosine at the position pos."),
-        "turned": Quantity("pair coordinate", "They, turned by k·ω."),
-        "end": Quantity("pair coordinate", "Sine and cosine at pos + k."),
-        "position": Quantity("position", "Positions from 0."),
-        "products": Quantity("origin position", "Their products with position 0, and with pos."),
-    },
 )

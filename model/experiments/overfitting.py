@@ -18,7 +18,7 @@ from jaxtyping import Float, Int
 from pydantic import Field
 from torch import Tensor
 
-from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
+from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters
 from headlight.model.experiments.training import descend, frames_of
 
 N_BEFORE, WIDTH, N_HIDDEN = 4, 12, 48
@@ -151,13 +151,4 @@ EXPERIMENT = Experiment(
     cost=lambda p: Cost(seconds=0.01 * p.steps * (0.3 + len(p.text) / 1500), megabytes=30.0),
     is_streamed=True,
     way_out="choose fewer steps or a shorter text",
-    quantities={
-        "n_parameters": Quantity("", "Weights of the network.", unit="parameters"),
-        "n_learned": Quantity("", "Characters that are learned.", unit="characters"),
-        "frame": Quantity("frame", "The training step.", unit="steps"),
-        "loss": Quantity("part frame", "−log₂ P of a character, learned or held out.", unit="bits"),
-        "row": Quantity("hidden", "Hidden numbers at the first place, as in reading."),
-        "in_training": Quantity("draw hidden", "The same, in six steps of training."),
-        "mean": Quantity("hidden", "Their mean over a thousand draws."),
-    },
 )

@@ -25,7 +25,7 @@ from torch import Tensor
 from headlight.model.arithmetic import Marking, Problem, split
 from headlight.model.cancellation import check
 from headlight.model.experiments.chains import solve
-from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
+from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters
 from headlight.model.experiments.shipped import shipped
 from headlight.model.generation.continuations import Continuations
 from headlight.model.transformer import Transformer
@@ -215,22 +215,4 @@ EXPERIMENT = Experiment(
     run=run,
     cost=lambda _: Cost(seconds=4.0, megabytes=250.0),
     way_out="leave the parameters as they are",
-    quantities={
-        "chain": Quantity("chain", "The number of each chain."),
-        "token": Quantity("chain place", "What it writes, ■ at its end; empty after it."),
-        "answer": Quantity("chain", "Its last side."),
-        "is_right": Quantity("chain", "Whether that is the product."),
-        "reward": Quantity("chain", "Of its answer or of its steps, as chosen."),
-        "advantage": Quantity("chain", "The reward without the baseline."),
-        "pull": Quantity("chain place", "Advantage · (1 − π), the gradient at the token's logit."),
-        "before": Quantity("chain place", "π of the token when it was written."),
-        "after": Quantity("chain place", "π of it after the step."),
-        "chance": Quantity("time", "Probability of the right ones of these chains: before, after."),
-        "n_weights": Quantity("", "The weights that move: all.", unit="weights"),
-        "rate": Quantity("rate", "Sizes of the step."),
-        "chance_by_rate": Quantity("rate", "`chance` after a step of each size."),
-        "kind": Quantity("kind", "Kinds of problems, by tokens and by carries."),
-        "n_sums": Quantity("kind", "Problems of each kind.", unit="problems"),
-        "solved": Quantity("kind", "The share that the model solves, without sampling."),
-    },
 )

@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float
 from pydantic import Field
 
-from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
+from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters
 from headlight.model.experiments.shipped import shipped
 from headlight.model.tracing import tokenize, trace
 
@@ -127,19 +127,4 @@ EXPERIMENT = Experiment(
     run=run,
     cost=lambda _: Cost(seconds=2.5, megabytes=150.0),
     way_out="choose shorter texts",
-    quantities={
-        "text": Quantity("text", "The two texts."),
-        "token": Quantity("text place", "Their tokens; empty after the end."),
-        "contribution": Quantity("text place", "What each adds to the reward.", unit="log odds"),
-        "reward": Quantity("text", "The rating of the judge.", unit="log odds"),
-        "preferred": Quantity("", "σ(r_A − r_B): the probability that A is preferred."),
-        "loss": Quantity("", "−ln of it, were A the better one.", unit="nats"),
-        "lead": Quantity("lead", "From −8 to 8."),
-        "chance": Quantity("lead", "σ of it."),
-        "chance_by_hand": Quantity("", "σ of the lead by hand."),
-        "added": Quantity("added", "What is added at the end of a text."),
-        "gain": Quantity("text added", "What that changes of its reward.", unit="log odds"),
-        "measured_gain": Quantity("added", "The mean over the answers.", unit="log odds"),
-        "n_measured": Quantity("", "Answers that were measured.", unit="answers"),
-    },
 )

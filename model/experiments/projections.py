@@ -29,7 +29,7 @@ from torch import Tensor
 
 from headlight.model.attention.kernels import attention_weights
 from headlight.model.experiments.by_hand import Matrix, Token, Vector
-from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
+from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters
 from headlight.model.experiments.training import descend
 
 VARIANTS = ("shared", "separate")
@@ -313,26 +313,4 @@ EXPERIMENT = Experiment(
     run=run,
     cost=cost,
     way_out="choose fewer steps",
-    quantities={
-        "variant": Quantity("variant", "shared: one matrix for all roles. separate: one for each."),
-        "token": Quantity("token", "The tokens."),
-        "inputs": Quantity("token d_model", "X, the vector of each token."),
-        "shared_weights": Quantity("d_model d_shared", "W, for all roles."),
-        "query_weights": Quantity("d_model d_k", "W_Q."),
-        "key_weights": Quantity("d_model d_k", "W_K."),
-        "value_weights": Quantity("d_model d_v", "W_V."),
-        "shared": Quantity("token d_shared", "X·W: query, key and value in one."),
-        "queries": Quantity("token d_k", "X·W_Q"),
-        "keys": Quantity("token d_k", "X·W_K"),
-        "values": Quantity("token d_v", "X·W_V"),
-        "scores": Quantity("variant query key", "queries·keysᵀ, divided by √d_k."),
-        "weights": Quantity("variant query key", "The softmax of each row of scores."),
-        "context": Quantity("token d_v", "weights·values, with separate projections."),
-        "shared_context": Quantity("token d_shared", "weights·values, with the shared projection."),
-        "asymmetry": Quantity("variant", "Greatest difference of a pair, both ways.", unit="score"),
-        "step": Quantity("step", "The training step of the task, from 1.", unit="steps"),
-        "loss": Quantity("variant step", "Mean of −log₂ of the right weight.", unit="bits"),
-        "least_loss": Quantity("", "The least that a shared projection can have.", unit="bits"),
-        "task_weights": Quantity("variant symbol target", "The weights after the task."),
-    },
 )

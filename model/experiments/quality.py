@@ -21,7 +21,7 @@ from pydantic import Field, field_validator
 
 from headlight.model.cancellation import check
 from headlight.model.distributions import entropy, normalise
-from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
+from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters
 from headlight.model.text_quality.classifier import read_classifier
 from headlight.model.text_quality.features import FEATURES, FUNCTION_WORDS, Text, features_of
 
@@ -163,21 +163,4 @@ EXPERIMENT = Experiment(
     run=run,
     cost=lambda _: Cost(seconds=2.0, megabytes=30.0),
     way_out="choose shorter texts",
-    quantities={
-        "feature": Quantity("feature", "What is counted."),
-        "amount": Quantity("text feature", "The features of both texts."),
-        "contribution": Quantity("text feature", "What each adds to the score.", unit="log odds"),
-        "intercept": Quantity("", "The score of a text with mean features.", unit="log odds"),
-        "probability": Quantity("text", "P(good), σ of the sum."),
-        "opening": Quantity("pile", "The first words of each text of the pile."),
-        "share": Quantity("pile topic", "P(topic | text)."),
-        "entropy": Quantity("pile", "Of the topics of each text.", unit="bits"),
-        "pile_share": Quantity("topic", "P(topic) in all words of the pile."),
-        "pile_entropy": Quantity("", "Of the topics of the pile.", unit="bits"),
-        "start_entropy": Quantity("start", "The same after each random start.", unit="bits"),
-        "word": Quantity("topic rank", "The likeliest words of each topic."),
-        "word_chance": Quantity("topic rank", "P(word | topic)."),
-        "n_shared": Quantity("", "Different words in more than one text.", unit="words"),
-        "n_words": Quantity("", "Different words that count.", unit="words"),
-    },
 )

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from headlight.model.attention.layer import MultiHeadAttention
 from headlight.model.cancellation import check
 from headlight.model.config import TransformerConfig
-from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
+from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters
 
 
 class Recurrence(Parameters):
@@ -216,18 +216,4 @@ EXPERIMENT = Experiment(
     run=run,
     cost=cost,
     way_out="choose a shorter sequence or a smaller width",
-    quantities={
-        "cell": Quantity("cell", "The networks that are compared."),
-        "distance": Quantity("distance", "Tokens back from the last.", unit="tokens"),
-        "gradient": Quantity(
-            "cell distance",
-            "Frobenius norm of the Jacobian of the last state by the state that many tokens "
-            "back, divided by that of an identity matrix. Of attention: of the last output by "
-            "that token's input, the geometric mean over several drawn sequences.",
-        ),
-        "power": Quantity("distance", "ρ to the power of it, the law of the linear network."),
-        "length": Quantity("length", "Lengths of a sequence.", unit="tokens"),
-        "waiting_steps": Quantity("cell length", "Steps that wait for each other.", unit="steps"),
-        "multiplications": Quantity("cell length", "Of matrix products.", unit="multiplications"),
-    },
 )

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float
 from pydantic import Field
 
-from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
+from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters
 from headlight.model.experiments.shipped import shipped
 
 MODEL = "stories"
@@ -96,15 +96,4 @@ EXPERIMENT = Experiment(
     run=run,
     cost=lambda _: Cost(seconds=0.5, megabytes=60.0),
     way_out="choose another row",
-    quantities={
-        "weight": Quantity("weight", "A row of the matrix."),
-        "whole": Quantity("weight", "q = round(w / scale) + zero, what is stored."),
-        "restored": Quantity("weight", "scale · (q − zero), what is computed with."),
-        "scale": Quantity("", "The distance between two levels."),
-        "zero": Quantity("", "The whole number that stands for 0."),
-        "extreme": Quantity("extreme", "The least and the greatest weight that share the scale."),
-        "bits": Quantity("bits", "From 2 to 8.", unit="bits"),
-        "error": Quantity("per bits", "Root mean square of w − its restored value, in this row."),
-        "size": Quantity("", "Root mean square of the row itself."),
-    },
 )

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from headlight.model.cancellation import check
 from headlight.model.distributions import entropy
-from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
+from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters
 
 
 class Scaling(Parameters):
@@ -137,18 +137,4 @@ EXPERIMENT = Experiment(
     run=run,
     cost=cost,
     way_out="choose a smaller width, fewer samples or fewer keys",
-    quantities={
-        "width": Quantity("width", "The width d of queries and keys."),
-        "scaled": Quantity("scaled", "Whether the scores are divided by √d."),
-        "variance": Quantity("scaled width", "Measured variance of the scores.", unit="score²"),
-        "expected_variance": Quantity("scaled width", "By theory: d·σ⁴, then σ⁴.", unit="score²"),
-        "entropy": Quantity("scaled width", "Mean entropy of the attention weights.", unit="bits"),
-        "greatest_weight": Quantity("scaled width", "Mean of the greatest weight of each query."),
-        "gradient": Quantity("scaled width", "Mean norm of ∂weights/∂scores.", unit="1/score"),
-        "example": Quantity("scaled key width", "The weights of the first query drawn."),
-        "divisor": Quantity("divisor", "The chosen divisors."),
-        "scores": Quantity("score", "The chosen scores.", unit="score"),
-        "weights": Quantity("divisor score", "Softmax of the chosen scores, divided first."),
-        "weights_gradient": Quantity("divisor", "Norm of ∂weights/∂scores.", unit="1/score"),
-    },
 )

@@ -13,7 +13,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
+from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters
 from headlight.model.experiments.training import descend
 from headlight.model.optimization.schedule import SCHEDULES
 
@@ -163,18 +163,4 @@ EXPERIMENT = Experiment(
     cost=cost,
     is_streamed=True,
     way_out="choose fewer steps",
-    quantities={
-        "schedule": Quantity("schedule", "The schedules."),
-        "train_step": Quantity("train_step", "The step of the run, from 0.", unit="steps"),
-        "factor": Quantity("schedule train_step", "Factor on the peak learning rate, from 0 to 1."),
-        "x": Quantity("x", "The grid of the surface, in x."),
-        "y": Quantity("y", "The grid of the surface, in y."),
-        "surface": Quantity("y x", "The loss at every place of the grid.", unit="loss"),
-        "optimizer": Quantity("optimizer", "The optimizers."),
-        "optimizer_step": Quantity("optimizer_step", "Steps of an optimizer.", unit="steps"),
-        "rate": Quantity("update", "Factor on the peak rate in each step of the optimizers."),
-        "coordinate": Quantity("coordinate", "The coordinates of a place."),
-        "path": Quantity("optimizer optimizer_step coordinate", "The places of every optimizer."),
-        "loss": Quantity("optimizer optimizer_step", "The loss at these places.", unit="loss"),
-    },
 )

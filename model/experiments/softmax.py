@@ -13,7 +13,7 @@ from jaxtyping import Float
 from pydantic import Field
 
 from headlight.model.distributions import entropy
-from headlight.model.experiments.experiment import Arrays, Experiment, Parameters, Quantity
+from headlight.model.experiments.experiment import Arrays, Experiment, Parameters
 from headlight.model.experiments.scaling import softmax
 
 TEMPERATURES = np.geomspace(0.1, 20, 47)
@@ -74,16 +74,4 @@ EXPERIMENT = Experiment(
     parameters=Softmax,
     run=run,
     way_out="choose fewer scores",
-    quantities={
-        "score": Quantity("score", "The scores, shifted.", unit="score"),
-        "normalised": Quantity("score", "Each score divided by their sum; null if that is 0."),
-        "untempered": Quantity("score", "The softmax at temperature 1."),
-        "weights": Quantity("score", "The softmax at the chosen temperature."),
-        "temperature": Quantity("temperature", "Temperatures, from 0.1 to 20."),
-        "by_temperature": Quantity("score temperature", "The softmax at each."),
-        "entropy": Quantity("temperature", "The entropy of the softmax at each.", unit="bits"),
-        "shift": Quantity("shift", "Numbers added to the given scores.", unit="score"),
-        "normalised_by_shift": Quantity("score shift", "The same by shift; null if the sum is 0."),
-        "softmax_by_shift": Quantity("score shift", "The softmax at each shift."),
-    },
 )

@@ -16,7 +16,7 @@ from jaxtyping import Float
 from pydantic import Field, StringConstraints
 
 from headlight.model.cancellation import check
-from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
+from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters
 from headlight.model.experiments.shipped import predictions, shipped
 from headlight.model.generation.sampling import Sampling, generate
 from headlight.model.interventions.site_edit import SiteEdit
@@ -123,14 +123,4 @@ EXPERIMENT = Experiment(
     run=run,
     cost=lambda _: Cost(seconds=4.0, megabytes=150.0),
     way_out="choose shorter texts",
-    quantities={
-        "way": Quantity("way", "The continuations: as it is, steered, by a random direction."),
-        "written": Quantity("way place", "Their tokens, each the likeliest; empty after the end."),
-        "chance": Quantity("way place", "The probability of each."),
-        "length": Quantity("", "The length of the direction, and of each random one."),
-        "lead_now": Quantity("way", "ln P(word) − ln P(rival) after the text.", unit="nats"),
-        "strength": Quantity("strength", "From −4 to 4."),
-        "lead": Quantity("strength", "The same by strength, along the direction.", unit="nats"),
-        "random_lead": Quantity("direction strength", "Along random directions.", unit="nats"),
-    },
 )

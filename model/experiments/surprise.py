@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from pydantic import Field
 
-from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
+from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters
 from headlight.model.experiments.shipped import predictions, shipped
 
 Reader = Literal["stories", "stories-small", "stories-preferred"]
@@ -68,15 +68,4 @@ EXPERIMENT = Experiment(
     run=run,
     cost=lambda _: Cost(seconds=1.5, megabytes=150.0),
     way_out="choose a shorter text",
-    quantities={
-        "reader": Quantity("reader", "The models."),
-        "token": Quantity("token", "The tokens that are predicted."),
-        "nats": Quantity("reader token", "−ln P of each token.", unit="nats"),
-        "guess": Quantity("reader token", "The likeliest token in its place."),
-        "guess_share": Quantity("reader token", "The probability of that one."),
-        "cross_entropy": Quantity("reader", "The mean over the tokens.", unit="nats"),
-        "perplexity": Quantity("reader", "e to the cross-entropy.", unit="tokens"),
-        "perplexity_so_far": Quantity("reader token", "From the first token to each."),
-        "n_vocabulary": Quantity("", "The perplexity of guessing at random.", unit="tokens"),
-    },
 )

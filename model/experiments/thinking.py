@@ -25,7 +25,7 @@ from headlight.model.cancellation import check
 from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.checkpoint.loading import ZOO, load_checkpoint
 from headlight.model.experiments.chains import solve
-from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
+from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters
 
 BOUNDS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.8)
 """The probabilities at which adaptive voting stops."""
@@ -184,17 +184,4 @@ EXPERIMENT = Experiment(
     run=run,
     cost=cost,
     way_out="choose fewer problems or chains",
-    quantities={
-        "question": Quantity("problem", "The problems."),
-        "first_chain": Quantity("", "The first chain for the first problem."),
-        "n_chains": Quantity("n_chains", "Chains that vote, from 1.", unit="chains"),
-        "majority_tokens": Quantity("n_chains", "Tokens for a problem, on average.", unit="tokens"),
-        "majority_right": Quantity("n_chains", "Share of problems whose top answer is right."),
-        "probable_right": Quantity("n_chains", "The same for the answer of most probability."),
-        "any_right": Quantity("n_chains", "Share of problems with a right answer among chains."),
-        "bound": Quantity("bound", "The probability at which adaptive voting stops."),
-        "adaptive_tokens": Quantity("bound", "Tokens for a problem, on average.", unit="tokens"),
-        "adaptive_right": Quantity("bound", "Share of right answers."),
-        "adaptive_chains": Quantity("bound problem", "Chains of each problem.", unit="chains"),
-    },
 )

@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import Field
 
 from headlight.model.cancellation import check
-from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
+from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters
 
 WORD = re.compile(r"\s?\S+|\s+")
 MAX_CHARACTERS = 4000
@@ -152,22 +152,4 @@ EXPERIMENT = Experiment(
     run=run,
     cost=cost,
     way_out="choose a shorter text or fewer merges",
-    quantities={
-        "character": Quantity("character", "The characters of the text."),
-        "joined_at": Quantity(
-            "character",
-            "The merge, from 1, after which the character no longer starts a token; 0: it starts "
-            "one to the end.",
-            unit="merges",
-        ),
-        "sample_character": Quantity("sample_character", "The characters of the sample."),
-        "sample_joined_at": Quantity("sample_character", "As `joined_at`.", unit="merges"),
-        "merge": Quantity("merge", "The number of the merge, from 1."),
-        "left": Quantity("merge", "The first token of the pair that is merged."),
-        "right": Quantity("merge", "The second token of the pair."),
-        "count": Quantity("merge", "How often the pair occurred in the text."),
-        "step": Quantity("step", "Merges made, from 0.", unit="merges"),
-        "n_tokens": Quantity("step", "Tokens of the text after them.", unit="tokens"),
-        "vocab_size": Quantity("step", "Size of the vocabulary.", unit="tokens"),
-    },
 )

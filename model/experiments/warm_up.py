@@ -18,7 +18,7 @@ from torch import Tensor
 
 from headlight.model.cancellation import check
 from headlight.model.config import TransformerConfig
-from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters, Quantity
+from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters
 from headlight.model.experiments.training import N_FRAMES, frames_of
 from headlight.model.transformer import Transformer, initialise
 
@@ -165,13 +165,4 @@ EXPERIMENT = Experiment(
     cost=cost,
     is_streamed=True,
     way_out="choose fewer steps, layers or sequences",
-    quantities={
-        "run": Quantity("run", "with: the rate rises over the warm-up. without: at once."),
-        "step": Quantity("step", "The training step, from 1.", unit="steps"),
-        "loss": Quantity("run step", "Cross-entropy of an answer, before each step.", unit="bits"),
-        "update": Quantity("run step", "Norm of the change of all weights, relative to theirs."),
-        "rate": Quantity("run step", "The learning rate of each step."),
-        "frame": Quantity("frame", "Steps made before the frame.", unit="steps"),
-        "accuracy": Quantity("run frame", "Share of right answers on sequences not trained on."),
-    },
 )
