@@ -79,11 +79,11 @@ JS_FOLDERS = ["words", "trace", "rules", "state", "api", "plot", "ui", "views"]
 MOST_LINES = {
     "app": 25_100,
     "lab": 9_550,
-    "model": 38_300,
+    "model": 37_850,
     "model/analysis": 4_540,
     "model/attention": 1_800,
     "model/foreign": 9_040,
-    "static/js": 45_950,
+    "static/js": 46_050,
     "static/js/views": 18_300,
 }
 MOST_OWN_LINES = 60
