@@ -15,6 +15,7 @@ import html
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -27,6 +28,7 @@ from markupsafe import Markup
 
 from headlight.analyses.analysis import Result
 from headlight.analyses.analysis_registry import ANALYSES
+from headlight.analyses.attention import aligned
 from headlight.analyses.differences import LogitDifferenceRequest, Patching
 from headlight.analyses.predictions import PredictionsRequest
 from headlight.client.decode import Trace, read_trace
@@ -377,9 +379,10 @@ def shown(
 ) -> SavedPage:
     """Return a trace as a page for a notebook; the page has the views whose arrays the trace holds.
 
-    The labels of the heads follow from the weights and are added. The card is that of the model of
-    this name and revision, if this installation has it. `answers` are analyses behind the request
-    that the page makes for them; `opens` are the parts of the address that it opens.
+    The labels of the heads and the alignment of words follow from the weights and are added. The
+    card is that of the model of this name and revision, if this installation has it. `answers` are
+    analyses behind the request that the page makes for them; `opens` are the parts of the address
+    that it opens.
 
     Raises:
         ValueError: the trace holds no attention weights.
@@ -391,6 +394,9 @@ def shown(
     names = {"labels": list(head_labels.LABELS)}
     analyses.setdefault("head_labels", Result(arrays=labels, metadata=names))
     card = _card_of(trace)
+    if any(site.endswith("cross_attention.weights") for site in trace):
+        with suppress(ValueError):  # a text without words, or the aligning head is not in the trace
+            analyses.setdefault("alignment", aligned(trace, card.get("aligner") or {}))
     whole = _encoded(trace, analyses)
     further = [(ask, _encoded(replace(trace, tensors={}), made)) for ask, made in answers]
     further += positional_answers(card, read_trace(whole))
@@ -441,7 +447,7 @@ def _card_of(trace: model_trace.Trace) -> Mapping[str, Any]:
         "parameters": 0,
         "revision": trace.revision,
         "licence": "",
-        "analyses": ["head_labels", *getattr(trace, "analyses", {})],
+        "analyses": ["head_labels", "alignment", *getattr(trace, "analyses", {})],
         "sites": [
             {"name": name, "axes": list(array.axes)} for name, array in trace.tensors.items()
         ],

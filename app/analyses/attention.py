@@ -108,14 +108,18 @@ class Alignment(Analysis):
 
     def compute(self, trace: Trace, model: Served, ask: Choices) -> Result:
         """Align words by the head that the model's card names, or by the mean of all heads."""
-        from headlight.model.analysis.alignment import alignment
+        return aligned(trace, _aligner(trace, model))
 
-        aligner = _aligner(trace, model)
-        options: dict[str, Any] = {}
-        if aligner:
-            layers, heads = [aligner["layer"]], [aligner["head"]]
-            options = {"layers": layers, "heads": heads, "shift": aligner["shift"]}
-        return Result(alignment(trace, **options), {"aligner": aligner})
+
+def aligned(trace: Trace, aligner: Mapping[str, Any] | None) -> Result:
+    """Return the alignment of words by one head, or by the mean of all heads."""
+    from headlight.model.analysis.alignment import alignment
+
+    options: dict[str, Any] = {}
+    if aligner:
+        layers, heads = [aligner["layer"]], [aligner["head"]]
+        options = {"layers": layers, "heads": heads, "shift": aligner["shift"]}
+    return Result(alignment(trace, **options), {"aligner": aligner})
 
 
 class OfOutputs(Analysis):

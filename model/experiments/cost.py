@@ -158,7 +158,7 @@ def _experts(parameters: CostParameters) -> dict[str, np.ndarray]:
 
 EXPERIMENT = Experiment(
     id="cost",
-    order=21,
+    order=22,
     group="Around the model",
     tab="What it costs",
     title="What it costs",

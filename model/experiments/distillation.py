@@ -74,7 +74,7 @@ def loss(logits: Float[Tensor, "model *rows vocab"], temperature: float) -> Floa
 
 EXPERIMENT = Experiment(
     id="distillation",
-    order=18,
+    order=19,
     group="Learning",
     tab="Distillation",
     title="A small model learns from a large one",

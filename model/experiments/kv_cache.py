@@ -61,7 +61,7 @@ def run(parameters: KeyValueCacheShape) -> Iterator[Arrays]:
 
 EXPERIMENT = Experiment(
     id="kv_cache",
-    order=24,
+    order=25,
     group="Around the model",
     tab="Keys that are kept",
     title="The cache of keys and values as a picture",

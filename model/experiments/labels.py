@@ -42,6 +42,9 @@ WORDS = (ASKS, *LABELS, *OTHER, *NOUNS, *(v for pair in VERBS for v in pair), *s
 ID = {word: at for at, word in enumerate(WORDS)}
 PAD = ID[ASKS]
 MOST_WORDS, N_HEADS, N_TESTED, BATCH = 9, 4, 200, 32
+SIZES: dict[str, int] = {"n_layers": 1, "n_heads": N_HEADS, "d_model": 32, "d_ff": 64}
+SIZES |= {"vocab_size": len(WORDS), "max_tokens": MOST_WORDS}
+CONFIG = TransformerConfig(kind="encoder", positional="learned", **SIZES)
 SITE = "encoder.layers.0"
 CAPTURED = (
     *("residual.before", "residual.after", "feed_forward.output"),
@@ -113,11 +116,7 @@ def draw(rng: np.random.Generator, n_texts: int, share: float) -> Drawn:
 
 def run(parameters: Labels) -> Iterator[Arrays]:
     """Train the classifier, measure it on held-out sentences, and explain one label."""
-    config = TransformerConfig(
-        n_layers=1, n_heads=N_HEADS, d_model=32, d_ff=64, vocab_size=len(WORDS),
-        max_tokens=MOST_WORDS, kind="encoder", positional="learned",
-    )  # fmt: skip
-    model = Transformer(config)
+    model = Transformer(CONFIG)
     initialise(model, torch.Generator().manual_seed(parameters.seed))
     rng = np.random.default_rng([parameters.seed, 0])
     held = draw(np.random.default_rng([parameters.seed, 1]), N_TESTED, 0.5)
@@ -208,11 +207,10 @@ def _explained(model: Transformer, words: list[str]) -> Arrays:
     difference = sign * float((sums.logits[0, 0] - sums.logits[0, 1]).double())
     values = [sums.by_key.sum(), sums.own.sum(), sums.network.sum(), torch.tensor(sums.bias)]
     parts = [sign * float(value) for value in values]
-    probabilities = sums.logits[0].softmax(-1)
     return {
         "token": np.array([ASKS, *words]),
         "label": np.array(LABELS[chosen]),
-        "probability": probabilities.numpy(),
+        "probability": sums.logits[0].softmax(-1).numpy(),
         "by_token": sign * sums.by_key[0].numpy(),
         "difference": np.array(difference),
         "part": np.array(["heads", "first token", "network", "bias", "remainder"]),
@@ -228,17 +226,15 @@ def _over_held(model: Transformer, held: Drawn) -> Arrays:
     rows = torch.arange(len(held.ids))
     shares = by_token / by_token.sum(1, keepdim=True)
     named = [shares[rows, held.verb], shares[rows, held.adverb]]
-    sign = 1 - 2 * sums.logits.argmax(1)
     chosen = sums.logits.argmax(1)
-    own = sums.logits.softmax(-1)[rows, chosen]
-    lost = own - without(model, held.ids, held.is_token)[:, rows, chosen]
-    adds = (sums.by_key.sum(2) * sign[:, None]).T
+    left = without(model, held.ids, held.is_token)[:, rows, chosen]
+    adds = (sums.by_key.sum(2) * (1 - 2 * chosen)[:, None]).T
     whole = sums.by_key.sum((1, 2)) + sums.own + sums.network + sums.bias
     made = (sums.logits[:, 0] - sums.logits[:, 1]).double()
     return {
         "kind": np.array(["verb", "adverb", "rest"]),
         "mean_share": torch.stack([*named, 1 - named[0] - named[1]]).mean(1).numpy(),
-        "same_head": np.array(float((adds.argmax(0) == lost.argmax(0)).double().mean())),
+        "same_head": np.array(float((adds.argmax(0) == left.argmin(0)).double().mean())),
         "largest_remainder": np.array(float((whole - made).abs().max())),
         "n_held": np.array(len(rows)),
     }
@@ -246,7 +242,7 @@ def _over_held(model: Transformer, held: Drawn) -> Arrays:
 
 EXPERIMENT = Experiment(
     id="labels",
-    order=13,
+    order=14,
     group="Learning",
     tab="Why a label",
     title="Why this label, and a shortcut",

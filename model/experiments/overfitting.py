@@ -142,7 +142,7 @@ def _frame(weights: Weights, learned: Tensor, held: Tensor, step: int) -> dict[s
 
 EXPERIMENT = Experiment(
     id="overfitting",
-    order=19,
+    order=20,
     group="Learning",
     tab="When to stop",
     title="Overfitting, and when to stop",

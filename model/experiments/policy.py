@@ -207,7 +207,7 @@ def curriculum(name: str) -> tuple[list[str], list[int], list[float]]:
 
 EXPERIMENT = Experiment(
     id="policy",
-    order=17,
+    order=18,
     group="Learning",
     tab="Policy gradient",
     title="One step of policy gradient",

@@ -119,7 +119,7 @@ def measured() -> Float[np.ndarray, " added"]:
 
 EXPERIMENT = Experiment(
     id="preference",
-    order=16,
+    order=17,
     group="Learning",
     tab="Preference",
     title="Which text is preferred",

@@ -155,7 +155,7 @@ def find_topics(counts: Float[np.ndarray, "text word"], n_topics: int, seed: int
 
 EXPERIMENT = Experiment(
     id="quality",
-    order=26,
+    order=27,
     group="Around the model",
     tab="Quality and topic",
     title="The quality of a text, and the topics of a pile",

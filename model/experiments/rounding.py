@@ -88,7 +88,7 @@ def error(row: Float[np.ndarray, " weight"], scale: float, zero: int, bits: int)
 
 EXPERIMENT = Experiment(
     id="rounding",
-    order=25,
+    order=26,
     group="Around the model",
     tab="Fewer bits",
     title="Fewer bits for each weight",

@@ -115,7 +115,7 @@ def _mean(texts: str, site: str) -> Float[np.ndarray, " d_model"]:
 
 EXPERIMENT = Experiment(
     id="steering",
-    order=23,
+    order=24,
     group="Around the model",
     tab="Steering",
     title="A direction that steers what is written",

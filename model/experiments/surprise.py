@@ -60,7 +60,7 @@ def run(parameters: Surprise) -> Iterator[Arrays]:
 
 EXPERIMENT = Experiment(
     id="surprise",
-    order=22,
+    order=23,
     group="Around the model",
     tab="Perplexity",
     title="Cross-entropy and perplexity",

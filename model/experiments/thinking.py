@@ -176,7 +176,7 @@ def _adaptive(answers: Sequence[int], chains: Sequence[Sequence[Chain]]) -> dict
 
 EXPERIMENT = Experiment(
     id="thinking",
-    order=15,
+    order=16,
     group="Learning",
     tab="More thinking",
     title="When more thinking helps",

@@ -144,7 +144,7 @@ def _n_tokens(joined: np.ndarray, step: int) -> int:
 
 EXPERIMENT = Experiment(
     id="tokenizer",
-    order=20,
+    order=21,
     group="Around the model",
     tab="Tokenizer",
     title="A tokenizer learns its merges",

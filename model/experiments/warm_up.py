@@ -156,7 +156,7 @@ def _accuracy(network: Transformer, tested: tuple[Tensor, Tensor]) -> float:
 
 EXPERIMENT = Experiment(
     id="warm_up",
-    order=14,
+    order=15,
     group="Learning",
     tab="Warm-up",
     title="Why the learning rate rises first",

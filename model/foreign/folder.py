@@ -45,6 +45,8 @@ CHAT_TEMPLATE = "chat_template.jinja"
 MODULES, POOLING, SENTENCES = "modules.json", "1_Pooling/config.json", "sentence_bert_config.json"
 OPTIONAL = (GENERATION, CHAT_TEMPLATE, MODULES, POOLING, SENTENCES)
 """Files that not every folder has, beside those of the tokenizer."""
+PAIRS = ("vocab.json", "merges.txt")
+"""The files of a byte-pair tokenizer that was saved without a tokenizer.json."""
 
 MAX_CONFIG_BYTES, MAX_INDEX_BYTES, MAX_HEADER_BYTES = 2**20, 2**25, 2**24
 MAX_TENSORS = 300_000
@@ -264,12 +266,19 @@ def tokenizer_files(folder: Path) -> dict[str, int]:
     """
     names = dict.fromkeys(sorted(path.name for path in folder.glob("*token*.json")))
     if models := sorted(path.name for path in folder.glob("*.spm")):
-        names |= dict.fromkeys([*models, "vocab.json"])
+        names |= dict.fromkeys([*models, PAIRS[0]])
+    elif is_in_pairs(folder):
+        names |= dict.fromkeys(PAIRS)
     if len(names) > MAX_TOKENIZER_FILES:
         raise CheckpointError(
             f"{folder}: {len(names)} files of a tokenizer, at most {MAX_TOKENIZER_FILES}"
         )
     return dict.fromkeys(names, MAX_BYTES[TOKENIZER])
+
+
+def is_in_pairs(folder: Path) -> bool:
+    """Return True if a folder has `PAIRS` in place of a tokenizer.json."""
+    return not (folder / TOKENIZER).exists() and all((folder / name).exists() for name in PAIRS)
 
 
 def sha256_of(folder: Path, name: str, max_bytes: int) -> bytes:
@@ -327,8 +336,11 @@ def _require_plain(path: Path, config: Mapping[str, Any]) -> None:
                 f"{path}: {key} names the kernel {value!r}, which is code from elsewhere; remove it"
             )
         if key in ("quantization_config", "compression_config") and value:
+            method = value.get("quant_method") if isinstance(value, dict) else None
             raise CheckpointError(
-                f"{path}: {key}: the weights are quantised; save them in float32 or bfloat16"
+                f"{path}: {key}: the weights are quantised ({str(method)[:40]}), and what reads "
+                "them needs a GPU; add the model that they were made of, its GGUF file, or what "
+                "`model.dequantize()` saves"
             )
 
 

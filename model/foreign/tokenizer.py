@@ -17,7 +17,7 @@ from headlight.model.checkpoint.files import (
     require_file,
 )
 from headlight.model.foreign.chat import ChatTemplate, read_template
-from headlight.model.foreign.folder import ForeignFolder, read_json
+from headlight.model.foreign.folder import ForeignFolder, is_in_pairs, read_json
 from headlight.model.foreign.loading import MissingExtra, quiet, transformers_library
 from headlight.model.foreign.piece_names import names_by_id
 from headlight.model.foreign.segments import Segments, learn_segments
@@ -375,13 +375,14 @@ def read_tokenizer(folder: ForeignFolder, config: Any, start_ids: tuple[int, ...
         tokenizer = _without_file(folder, library, start_ids)
         if tokenizer is not None:
             return tokenizer
-    try:
-        require_file(folder.path, TOKENIZER, MAX_BYTES[TOKENIZER])
-    except CheckpointError as error:
-        raise CheckpointError(
-            f"{error}; a fast tokenizer is needed: save the tokenizer again with Transformers"
-        ) from error
-    require_harmless(folder.path)
+    if not is_in_pairs(folder.path):
+        try:
+            require_file(folder.path, TOKENIZER, MAX_BYTES[TOKENIZER])
+        except CheckpointError as error:
+            raise CheckpointError(
+                f"{error}; a fast tokenizer is needed: save the tokenizer again with Transformers"
+            ) from error
+        require_harmless(folder.path)
     options = _options(folder)
     backend = open_tokenizer(folder.path, config, options, library)
     if backend.eos_token_id is None and isinstance(getattr(config, "eos_token_id", None), int):

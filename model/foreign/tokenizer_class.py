@@ -22,7 +22,7 @@ from headlight.model.checkpoint.files import (
     path_of_open_file,
     read_file,
 )
-from headlight.model.foreign.folder import read_json
+from headlight.model.foreign.folder import PAIRS, is_in_pairs, read_json
 from headlight.model.foreign.loading import quiet
 
 TOKENIZER_CONFIG = "tokenizer_config.json"
@@ -99,27 +99,34 @@ def tokenizer_class(folder: Path, config: Any, options: Mapping[str, Any], libra
 
 
 def open_tokenizer(folder: Path, config: Any, options: Mapping[str, Any], library: Any) -> Any:
-    """Open the tokenizer.json of a folder, which was checked, by the class of `AutoTokenizer`.
+    """Open the tokenizer of a folder, which was checked, by the class of `AutoTokenizer`.
+
+    It is in a tokenizer.json, or in `PAIRS`.
 
     Raises:
         CheckpointError: the class does not read tokenizer.json, an option is out of range, or
             the class rejects the file.
     """
-    path = folder / TOKENIZER
+    names = ("vocab_file", "merges_file")
+    in_pairs = dict(zip(names, PAIRS, strict=True)) if is_in_pairs(folder) else {}
+    held = in_pairs or {"tokenizer_file": TOKENIZER}
+    path = folder / next(iter(held.values()))
     with quiet():
         kind = tokenizer_class(folder, config, options, library)
     _require_read(folder, kind, options, library)
+    if not {*in_pairs.values()} <= {*kind.vocab_files_names.values()}:
+        raise CheckpointError(f"{path}: {kind.__name__} does not read it; save the tokenizer again")
     where = folder / TOKENIZER_CONFIG
     _require_sizes(where, options)
     kept = {key: value for key, value in options.items() if not _DROPPED.fullmatch(key)}
-    names = {key: name for key, name in _LEGACY.items() if (folder / name).exists()}
-    for name in names.values():
+    older = {key: name for key, name in _LEGACY.items() if (folder / name).exists()}
+    for name in older.values():
         _require_sizes(folder / name, read_json(folder, name, _MAX_BYTES))
     try:
         with quiet(), ExitStack() as stack:
             files = {
                 key: str(stack.enter_context(path_of_open_file(folder, name, MAX_BYTES[TOKENIZER])))
-                for key, name in {"tokenizer_file": TOKENIZER, **names}.items()
+                for key, name in {**held, **older}.items()
             }
             return kind._from_pretrained(
                 files,
@@ -177,4 +184,6 @@ def _require_sizes(where: Path, options: Mapping[str, Any]) -> None:
 
 
 def _has_byte_level(folder: Path) -> bool:
-    return b'"ByteLevel"' in read_file(folder, TOKENIZER, MAX_BYTES[TOKENIZER])
+    return is_in_pairs(folder) or b'"ByteLevel"' in read_file(
+        folder, TOKENIZER, MAX_BYTES[TOKENIZER]
+    )

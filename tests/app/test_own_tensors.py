@@ -137,3 +137,6 @@ def test_cross_attention_alone_is_shown():
     card, trace = held(headlight.show("abcd", target_tokens="xyz", cross_attention=cross))
     assert list(trace) == ["decoder.layers.0.cross_attention.weights"]
     assert (card["kind"], card["n_heads"]) == ("encoder-decoder", 2)
+    links = trace.analyses["alignment"]["weights"]
+    assert abs(links - cross[0].mean(0)).max() < 1e-6
+    assert "alignment" in card["analyses"]

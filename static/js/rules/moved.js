@@ -63,7 +63,8 @@ export function sceneOfVector(trace, state) {
   /** @param {number} by */
   const far = (by) => (scores ? signed(-by, 2) : percent(by, by < 0.1 ? 1 : 0));
   const what = answer ? 'the score of the answer' : scores ? 'the score' : 'the sentence’s vector';
-  const told = answer ? `The answer is “${answer.text}”. ` : '';
+  const score = scores ? `The score is ${signed(Number(scores.before.data[0]), 2)}. ` : '';
+  const told = answer ? `The answer is “${answer.text}”. ` : score;
   const isMost = mover === most;
   const id = `head ${place} ${layer} ${head}`;
   return {

@@ -10,6 +10,7 @@ import {
   hasTwoSides,
   isFilling,
   isLabelling,
+  isOfText,
   looksUpWritten,
 } from '../trace/attention.js';
 import { nameToken, nameWord, readSide } from '../trace/word_names.js';
@@ -173,8 +174,10 @@ function decisiveScene(trace, reasons, decisive) {
   const read = readBy(trace, decisive, reasons.position);
   const isBack = read !== null && !read.isOther && !isFilling(trace);
   const verb = trace.target ? 'write' : 'choose';
+  const { start, end, text } = trace.tokens[reasons.position];
+  const labelled = quoted(trace.text.slice(start, end) || text);
   const choosing = isLabelling(trace)
-    ? `To choose ${word}`
+    ? `To choose ${word}${isOfText(trace) ? '' : ` for ${labelled}`}`
     : isFilling(trace)
       ? `To put ${word} here`
       : `To ${verb} ${word}`;

@@ -7,6 +7,7 @@ import {
   choosePlace,
   hasTwoSides,
   isFilling,
+  isLabelling,
   isOfText,
   predictingSide,
 } from '../trace/attention.js';
@@ -53,7 +54,10 @@ function looking(trace, state, place) {
   // What follows a text is told from its end on; any other prediction is that of a telling word.
   const isContinued = !hasTwoSides(trace) && !isFilling(trace);
   if (!place || isContinued || isQueryLookedAt(state, trace, place.rows)) return state;
-  const { query } = headToOpen(trace, place, state);
+  // Labels are told of one position: its row is open.
+  const query = isLabelling(trace)
+    ? positionOf(trace, state)
+    : headToOpen(trace, place, state).query;
   if (query === null) return state;
   return { ...state, ...choosing(trace, place.rows, query + rowShift(trace, place, state)) };
 }

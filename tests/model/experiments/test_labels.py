@@ -7,9 +7,8 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from headlight.model.config import TransformerConfig
 from headlight.model.experiments import labels
-from headlight.model.experiments.labels import EXPERIMENT, ID, N_HEADS, WORDS
+from headlight.model.experiments.labels import EXPERIMENT, ID, N_HEADS
 from headlight.model.transformer import Transformer
 
 PATH = "encoder.layers.0.self_attention"
@@ -18,18 +17,7 @@ PATH = "encoder.layers.0.self_attention"
 @pytest.fixture
 def model():
     torch.manual_seed(5)
-    made = Transformer(
-        TransformerConfig(
-            n_layers=1,
-            n_heads=N_HEADS,
-            d_model=32,
-            d_ff=64,
-            vocab_size=len(WORDS),
-            max_tokens=9,
-            kind="encoder",
-            positional="learned",
-        )
-    )
+    made = Transformer(labels.CONFIG)
     for weight in made.parameters():
         torch.nn.init.normal_(weight, std=0.3, mean=float(weight.ndim == 1))
     return made

@@ -117,10 +117,15 @@ SPOILED = {
         lambda it: change_config(it, model_type="mine", auto_map={"AutoModel": "mine.Model"}),
         "no model_type 'mine'",
     ),
-    "quantised weights": (
-        lambda it: change_config(it, quantization_config={"quant_method": "bitsandbytes"}),
-        "quantization_config",
-    ),
+    **{
+        f"weights in {method}": (
+            lambda it, method=method: change_config(
+                it, quantization_config={"quant_method": method, "bits": 4}
+            ),
+            rf"the weights are quantised \({method}\), .* add the model that they were made of",
+        )
+        for method in ("bitsandbytes", "awq", "gptq")
+    },
     "no weights but a pickle": (
         lambda it: (it / SINGLE).rename(it / "pytorch_model.bin"),
         "is a pickle",

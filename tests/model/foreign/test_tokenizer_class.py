@@ -7,7 +7,7 @@ import transformers
 from tokenizers import AddedToken, processors
 
 from headlight.model.checkpoint.files import CheckpointError
-from headlight.model.foreign.folder import ForeignFolder
+from headlight.model.foreign.folder import ForeignFolder, tokenizer_files
 from headlight.model.foreign.loading import quiet
 from headlight.model.foreign.tokenizer import read_tokenizer
 from headlight.model.foreign.tokenizer_class import tokenizer_class
@@ -159,6 +159,54 @@ def test_ids_are_those_of_auto_tokenizer(name, folder):
         assert all(0 <= token.start <= token.end <= len(text) for token in tokens)
     assert tokenizer.vocab_size == len(expected)
     assert tokenizer.special_ids == set(expected.all_special_ids)
+
+
+def in_pairs(path, vocabulary=None):
+    """Write the tokenizer of a folder as it was before there was a tokenizer.json."""
+    model = json.loads((path / "tokenizer.json").read_text())["model"]
+    (path / "vocab.json").write_text(json.dumps(vocabulary or model["vocab"], ensure_ascii=False))
+    merges = (" ".join(pair) for pair in model["merges"])
+    (path / "merges.txt").write_text("\n".join(["#version: 0.2", *merges, ""]))
+    (path / "tokenizer.json").unlink()
+
+
+@pytest.mark.parametrize(
+    ("model_type", "options"),
+    [
+        ("gpt2", SPECIAL),
+        ("gpt2", SPECIAL | {"add_prefix_space": True, "tokenizer_class": "GPT2Tokenizer"}),
+        ("roberta", BERT | {"tokenizer_class": "RobertaTokenizer"}),
+        ("bart", BERT),
+        ("opt", SPECIAL),
+    ],
+)
+def test_vocabulary_and_merges_give_the_ids_of_auto_tokenizer(model_type, options, folder):
+    checkpoint, config = folder(model_type, "byte_level", options)
+    in_pairs(checkpoint.path)
+    tokenizer = read_tokenizer(checkpoint, config)
+    with quiet():
+        expected = transformers.AutoTokenizer.from_pretrained(checkpoint.path)
+    for text in {**TEXTS, **MORE_TEXTS, "quotes": "the cat’s “mat”"}.values():
+        if "</s>" not in text:
+            ids = [token.id for token in tokenizer.encode(text)]
+            assert ids == expected(text)["input_ids"], text
+    assert {"vocab.json", "merges.txt"} <= tokenizer_files(checkpoint.path).keys()
+
+
+@pytest.mark.parametrize(
+    ("vocabulary", "options", "said"),
+    [
+        ([1], SPECIAL, "Bad vocabulary json file"),
+        ({"a": 0}, SPECIAL, "out of vocabulary"),
+        (None, SPECIAL | {"tokenizer_class": "BertTokenizer"}, "does not read it; save"),
+    ],
+)
+def test_a_damaged_vocabulary_is_told(vocabulary, options, said, folder):
+    kind = "bert" if "tokenizer_class" in options else "gpt2"
+    checkpoint, config = folder(kind, "byte_level", options)
+    in_pairs(checkpoint.path, vocabulary)
+    with pytest.raises(CheckpointError, match=said):
+        read_tokenizer(checkpoint, config)
 
 
 def test_flags_change_the_ids(folder):

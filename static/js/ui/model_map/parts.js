@@ -9,7 +9,6 @@ import { guessInWords, quoted } from '../../words/tokens.js';
 import {
   hasTwoSides,
   isFilling,
-  isLabelling,
   isOfText,
   isRating,
   labelsInWords,
@@ -260,10 +259,17 @@ const ALIGNMENT = {
   label: 'Alignment',
   note: '⇒',
 };
+/** What a model puts out in place of tokens. @type {Record<string, string>} */
+const OUTPUTS = {
+  ...{ label: 'Label', labels: 'Labels', token_label: 'Label' },
+  ...{ answer: 'Answer', score: 'Score', vector: 'Vector' },
+};
 /** @param {Trace} trace @param {number} [query] @returns {Reading} */
 function readPrediction(trace, query) {
   const best = likeliest(trace, query);
-  const title = isLabelling(trace) ? 'Label' : isFilling(trace) ? 'What fits here' : 'Next token';
+  const title =
+    OUTPUTS[trace.card?.predicts ?? 'token'] ??
+    (isFilling(trace) ? 'What fits here' : 'Next token');
   if (!best) return { level: null, words: title, label: title, note: 'out' };
   const { after, probability } = best;
   const guess = `${quoted(best.token)} ${percent(probability, 0)}`;
