@@ -42,9 +42,16 @@ WORDS = (ASKS, *LABELS, *OTHER, *NOUNS, *(v for pair in VERBS for v in pair), *s
 ID = {word: at for at, word in enumerate(WORDS)}
 PAD = ID[ASKS]
 MOST_WORDS, N_HEADS, N_TESTED, BATCH = 9, 4, 200, 32
-SIZES: dict[str, int] = {"n_layers": 1, "n_heads": N_HEADS, "d_model": 32, "d_ff": 64}
-SIZES |= {"vocab_size": len(WORDS), "max_tokens": MOST_WORDS}
-CONFIG = TransformerConfig(kind="encoder", positional="learned", **SIZES)
+CONFIG = TransformerConfig(
+    n_layers=1,
+    n_heads=N_HEADS,
+    d_model=32,
+    d_ff=64,
+    vocab_size=len(WORDS),
+    max_tokens=MOST_WORDS,
+    kind="encoder",
+    positional="learned",
+)
 SITE = "encoder.layers.0"
 CAPTURED = (
     *("residual.before", "residual.after", "feed_forward.output"),
