@@ -71,7 +71,7 @@ lint: $(VENV)/.installed-test $(VENV)/.installed-js ## Check style, format and s
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive app model lab
-	PATH="$(BIN):$$PATH"; command -v shellcheck > /dev/null || .ci/apt-install shellcheck; shellcheck .ci/*[!y]
+	PATH="$(BIN):$$PATH"; command -v shellcheck > /dev/null || .ci/apt-install shellcheck; find .ci -maxdepth 1 -type f ! -name '*.py' -exec shellcheck {} +
 	$(BIN)/hadolint Dockerfile
 	$(NPM) run lint
 
