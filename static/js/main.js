@@ -169,6 +169,7 @@ if (store.state.chapter !== '')
   openChapters(({ openFromAddress }) => openFromAddress(announce, openedAt));
 if (whyLost) import('./ui/share.js').then(({ tellLost }) => tellLost(whyLost));
 watchSticky(byId('sentence'));
+watchSticky(byId('pinned'), byId('said'));
 whenSeen(byId('card'), () => {
   isCardSeen = true;
   reader.wantCard();

@@ -2,18 +2,9 @@
 
 import { equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
-import {
-  all,
-  find,
-  labelled,
-  layOut,
-  press,
-  settled,
-  showTemplate,
-  type,
-  observers,
-} from './browser.js';
+import { all, find, labelled, layOut, press, showTemplate, type, observers } from './browser.js';
 import { answerFrom } from '../../static/js/api/answers.js';
+import { painted } from '../../static/js/plot/renderer.js';
 import { headLabels, sampleTrace, TEXT, TOKENS } from './sample.js';
 
 const SITES = [0, 1].map((layer) => `decoder.layers.${layer}.self_attention`);
@@ -65,14 +56,22 @@ answerFrom({
 const link = () => new URLSearchParams(location.hash.slice(1));
 const chosenHead = () =>
   all('.heads-cell').findIndex((cell) => cell.getAttribute('aria-selected') === 'true');
-const arrive = () => settled(250);
+/** Waits, paint by paint, until something is so; a page that never gets there fails what follows. */
+const until = async (isSo) => {
+  for (let paints = 0; paints < 200 && !isSo(); paints += 1) await painted();
+};
+const arrive = async () => {
+  await painted();
+  await until(() => find('#main').getAttribute('aria-busy') !== 'true');
+};
 const isShown = (view) => !find(`#view-${view}`).hidden;
 
 showTemplate('index.html');
 layOut(find('#main'), { width: 1000, height: 800 });
 location.hash = '#view=nowhere&layer=7&head=9&query=99';
 await import('../../static/js/main.js');
-await settled(900);
+await until(() => all('.heads-cell').length > 0);
+await arrive();
 
 test('a link to what the model does not have opens what it has', () => {
   ok(isShown('attention') && !find('#results').hidden);
@@ -92,7 +91,7 @@ test('the facts of the model are shown once they are in sight', async () => {
   await arrive();
   equal(find('#card').textContent, '');
   call([{ isIntersecting: true }]);
-  await settled(300);
+  await until(() => find('#card').textContent !== '');
   match(find('#card').textContent, /Tiny/);
 });
 
@@ -164,6 +163,22 @@ test('a typed text is read, and an example opens at its own view', async () => {
   await arrive();
   ok(isShown('next_token') && !isShown('attention'));
   equal(find('#text').value, 'other');
+});
+
+test('the scene of a text is drawn in one paint, and what is below it in the next', async () => {
+  const drawn = [];
+  const parts = ['#chips', '#hero-words', '#views'].map((id) => find(id));
+  const watcher = new MutationObserver((records) =>
+    drawn.push(parts.map((part) => records.some(({ target }) => part.contains(target)))),
+  );
+  for (const part of parts)
+    watcher.observe(part, { attributes: true, childList: true, subtree: true });
+  type(find('#text'), 'the scene is first');
+  press(find('#text'), 'Enter');
+  await arrive();
+  watcher.disconnect();
+  const [taken, , views] = [0, 1, 2].map((at) => drawn.findIndex((changed) => changed[at]));
+  ok(drawn[taken][1] && views > taken, JSON.stringify(drawn));
 });
 
 test('an empty text is nothing to read', async () => {

@@ -99,7 +99,7 @@ class ChapterPanel {
       open: (id, step) => this.open(id, step, true),
       list: () => this.list(),
       present: () => this.present(),
-      print: (pressed) => this.print(pressed),
+      print: () => this.print(),
       leave: () => this.leave(),
     };
     // The pages of a site hold them, and their modules have no address that a file lies next to.
@@ -258,26 +258,11 @@ class ChapterPanel {
     return this.open(DROPPED, 0, true);
   }
 
-  /** Print the worksheet once, however often the button is pressed. @param {HTMLButtonElement} pressed */
-  async print(pressed) {
-    if (!this.chapter || pressed.disabled) return;
-    const label = pressed.textContent;
-    pressed.disabled = true;
-    try {
-      const { printWorksheet } = await import('./chapter_worksheet.js');
-      await printWorksheet(
-        this.chapter,
-        textOf,
-        (share) => {
-          pressed.textContent = `${label}: ${share}`;
-        },
-        async () => (await loadDrawings()).createDrawings(),
-      );
-    } catch (error) {
-      this.fail(error);
-    }
-    pressed.textContent = label;
-    pressed.disabled = false;
+  /** Show the worksheet once, however often the button is pressed. */
+  async print() {
+    const { openWorksheet } = await import('./chapter_worksheet.js');
+    if (!this.chapter || document.querySelector('.worksheet-dialog')) return;
+    openWorksheet(this.chapter, textOf, async () => (await loadDrawings()).createDrawings());
   }
 
   /** Show the chapter large, for a hall. */
@@ -326,7 +311,7 @@ class ChapterPanel {
 
 /**
  * The acts of a chapter's buttons.
- * @typedef {{go: (step: number) => void, open: (id: string, step: number|null) => void, list: () => void, present: () => void, print: (pressed: HTMLButtonElement) => void, leave: () => void}} Acts
+ * @typedef {{go: (step: number) => void, open: (id: string, step: number|null) => void, list: () => void, present: () => void, print: () => void, leave: () => void}} Acts
  */
 
 /** @param {Chapter} chapter */
@@ -356,7 +341,6 @@ function stepParts(chapter, at, progress, question, { go, open, list, present, p
   const { title, steps, sources, next } = chapter;
   const { title: heading, html, marks } = steps[at];
   const isLast = at === steps.length - 1;
-  const worksheet = textButton('Worksheet', () => print(worksheet));
   const primary = { class: 'button is-primary' };
   const onward = () => {
     if (!isLast) return button('Next step', () => go(at + 1), primary);
@@ -390,7 +374,7 @@ function stepParts(chapter, at, progress, question, { go, open, list, present, p
       { class: 'chapter-more' },
       ...(isLast && !next ? [] : [textButton('All chapters', list)]),
       textButton('Present', present),
-      worksheet,
+      textButton('Worksheet', print),
     ),
   ];
 }

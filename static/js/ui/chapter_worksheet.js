@@ -1,9 +1,10 @@
 /** A chapter on paper: texts, drawings and questions, and the answers on a page of their own at the end. */
 
+import { messageOf } from '../api/calls.js';
 import { fetchOutcome } from '../api/chapters.js';
 import { createLink, fetchQrCode, isLoopback } from '../api/links.js';
 import { choicesOf, revealed } from '../rules/chapter.js';
-import { element, printAlone } from './dom.js';
+import { button, element, partOf, printAlone } from './dom.js';
 import { ONLY_HERE } from './share.js';
 
 /**
@@ -11,62 +12,99 @@ import { ONLY_HERE } from './share.js';
  * @import { Outcome } from '../rules/chapter.js'
  */
 
-/** Milliseconds that a sheet waits for its steps: networks that train longer are on the next one. */
-const PATIENCE = 2500;
 /** More cells than these are no grid to fill in. */
 const MOST_CELLS = 16;
 /** The empty cells of a bar. */
 const BAR_CELLS = 10;
 
 /** @typedef {{picture: HTMLElement, rows: string[], columns: string[]}} OnPaper */
-/** @typedef {{step: Step, at: number, outcome: Outcome|null, drawing: OnPaper|null}} Printed */
+/** @typedef {{outcome: Outcome|null, drawing: OnPaper|null, problem?: string}} Computed */
+/** @typedef {Computed & {step: Step, at: number, isComing: boolean}} Printed */
 
-/** The answers and drawings that were asked for; what comes too late for a sheet is on the next. @type {WeakMap<Chapter, ReturnType<typeof begin>>} */
+/** The answers and drawings that were asked for, which an opened sheet of the chapter has at once. @type {WeakMap<Chapter, Promise<Computed>[]>} */
 const begun = new WeakMap();
 
 /**
- * Compute the answers and drawings, and open the browser's print dialog with what is there in time.
+ * Show the sheet, which fills in by itself, and print it once when all of it is there; a second press
+ * prints what is there.
  * @param {Chapter} chapter
  * @param {(html: string) => HTMLElement} textOf
- * @param {(share: string) => void} tell how many of the steps are there
  * @param {() => Promise<(step: Step) => Promise<OnPaper>>} loadDrawings
- * @throws {Error} where an answer cannot be computed
  */
-export async function printWorksheet(chapter, textOf, tell, loadDrawings) {
-  const late = new Promise((resolve) => {
-    setTimeout(resolve, PATIENCE, null);
-  });
-  const link = linkPart(late);
-  const parts = begun.get(chapter) ?? begin(chapter, loadDrawings);
+export function openWorksheet(chapter, textOf, loadDrawings) {
+  const parts = begun.get(chapter) ?? chapter.steps.map(computing(loadDrawings()));
   begun.set(chapter, parts);
-  let done = 0;
-  try {
-    const steps = parts.map(async (part, at) => {
-      const [outcome, drawing] = await Promise.all(part.map((each) => Promise.race([each, late])));
-      tell(`${(done += 1)} of ${parts.length}`);
-      return /** @type {Printed} */ ({ step: chapter.steps[at], at, outcome, drawing });
-    });
-    printAlone(worksheetOf(chapter, await Promise.all(steps), textOf, await link));
-  } catch (error) {
-    begun.delete(chapter);
-    throw error;
-  }
-}
-
-/** @param {Chapter} chapter @param {Parameters<typeof printWorksheet>[3]} loadDrawings @returns {[Promise<Outcome|null>, Promise<OnPaper|null>][]} of each step */
-function begin({ steps }, loadDrawings) {
-  const drawings = loadDrawings();
-  return steps.map((step) => [
-    step.question ? fetchOutcome(step) : Promise.resolve(null),
-    drawings.then((draw) => draw(step)).catch(() => null), // a view may draw nothing here
-  ]);
-}
-
-/** Return the short link of the chapter with its code; where the server has none in time, the address. @param {Promise<any>} late */
-async function linkPart(late) {
+  const none = { isComing: true, outcome: null, drawing: null };
+  const steps = chapter.steps.map((step, at) => /** @type {Printed} */ ({ ...none, step, at }));
   const warning = isLoopback(location.hostname) ? ` ${ONLY_HERE}` : '';
-  const plain = element('p.worksheet-link', location.href, warning);
-  return (await Promise.race([codeOfLink(warning), late])) ?? plain;
+  let link = element('p.worksheet-link', location.href, warning);
+  let isReady = false;
+  let isWanted = false;
+  const status = element('p', { role: 'status' });
+  const press = button('Print', onPress, { class: 'button is-primary' });
+  const close = button('Close', () => dialog.close());
+  const sheet = element('div');
+  const dialog = element(
+    'dialog.worksheet-dialog',
+    { 'aria-label': 'Worksheet' },
+    element('header.queue-actions', status, element('span.queue-gap'), press, close),
+    sheet,
+  );
+
+  function draw() {
+    if (!dialog.open) return; // what is on paper keeps its pictures
+    const missing = steps.filter(({ isComing }) => isComing).length;
+    status.textContent = `${steps.length - missing} of ${steps.length} steps are computed`;
+    if (isWanted) press.textContent = `Print without ${missing} of them`;
+    sheet.replaceChildren(worksheetOf(chapter, steps, textOf, link));
+  }
+
+  function onPress() {
+    const isNow = isReady || isWanted;
+    isWanted = true;
+    draw();
+    if (!isNow || !dialog.open) return;
+    dialog.close();
+    printAlone(partOf(sheet, '.worksheet', HTMLElement));
+  }
+
+  const coming = parts.map(async (part, at) => {
+    Object.assign(steps[at], await part, { isComing: false });
+    if (steps[at].problem) begun.delete(chapter); // another sheet asks again
+    draw();
+  });
+  const coded = codeOfLink(warning).then((made) => {
+    link = made ?? link;
+    draw();
+  });
+  Promise.all([...coming, coded]).then(() => {
+    isReady = true;
+    if (isWanted) onPress();
+  });
+  dialog.addEventListener('close', () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+  draw();
+}
+
+/** @param {Promise<(step: Step) => Promise<OnPaper>>} drawings @returns {(step: Step) => Promise<Computed>} */
+function computing(drawings) {
+  const compute = async (/** @type {Step} */ step) => {
+    const drawn = drawings.then((draw) => draw(step)).catch(() => null); // a view may draw nothing here
+    try {
+      const outcome = step.question ? await fetchOutcome(step) : null;
+      return { outcome, drawing: await drawn };
+    } catch (error) {
+      return { outcome: null, drawing: await drawn, problem: messageOf(error) };
+    }
+  };
+  // Experiments, some of which train, come one after another and keep no text waiting.
+  let turn = Promise.resolve(/** @type {any} */ (null));
+  return (step) => {
+    if (!step.opens.experiment) return compute(step);
+    turn = turn.then(() => compute(step));
+    return turn;
+  };
 }
 
 /** Return a short link with its code, null if the server keeps none. @param {string} warning */
@@ -105,9 +143,8 @@ function worksheetOf({ title, sources }, steps, textOf, link) {
 }
 
 /** @param {Printed} printed @param {(html: string) => HTMLElement} textOf */
-function stepOf({ step, at, outcome, drawing }, textOf) {
-  const { title, html, question, opens, marks } = step;
-  const look = [placeOf(opens), marks].filter(Boolean).join(' · ');
+function stepOf({ step, at, isComing, outcome, drawing }, textOf) {
+  const { title, html, question, marks } = step;
   const choices = question && outcome ? choicesOf(outcome, question).map(({ label }) => label) : [];
   const boxes = choices.map((label) => `☐ ${label}`);
   const shown = question?.covered
@@ -122,8 +159,8 @@ function stepOf({ step, at, outcome, drawing }, textOf) {
     'section.worksheet-step',
     element('h2', `${at + 1}. ${title}`),
     textOf(html),
-    ...(look ? [element('p.worksheet-look', look)] : []),
-    ...(shown ? [shown] : []),
+    ...(marks ? [element('p.worksheet-look', marks)] : []),
+    ...(isComing ? [element('p.worksheet-look', 'Being computed…')] : shown ? [shown] : []),
     ...(question ? [element('p.worksheet-asks', question.asks)] : []),
     ...(question && !isAnswered ? [line] : []),
   );
@@ -154,28 +191,12 @@ function emptyGrid(drawing, choices) {
   );
 }
 
-/** Return what a step opens, in words for paper. @param {Step['opens']} opens */
-function placeOf({ text, model, view, layer, head, experiment, knobs = {} }) {
-  if (experiment) {
-    const set = Object.entries(knobs).map(([name, value]) => `${name} = ${value}`);
-    return [`Experiment ${experiment}`, ...set].join(', ');
-  }
-  if (!text) return '';
-  const where = [
-    ...(layer === null || layer === undefined ? [] : [`layer ${layer}`]),
-    ...(head === null || head === undefined ? [] : [`head ${head}`]),
-  ];
-  return [`“${text}”`, model ?? '', view.replaceAll('_', ' '), where.join(', ')]
-    .filter(Boolean)
-    .join(' · ');
-}
-
 /** @param {Printed} printed */
-function answerOf({ step: { question }, at, outcome, drawing }) {
+function answerOf({ step: { question }, at, outcome, drawing, problem = '' }) {
   if (!question) return [];
   const told = outcome
     ? `${revealed(outcome, question)} ${question.because}`
-    : `It was not computed when this sheet was printed; the page tells it, and a second sheet does. ${question.because}`;
+    : ['It is not computed yet; the page tells it.', problem, question.because].join(' ');
   const key = question.covered && drawing ? [drawing.picture] : [];
   return [element('dt', `${at + 1}. ${question.asks}`), element('dd', told, ...key)];
 }

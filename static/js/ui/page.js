@@ -295,13 +295,23 @@ export function createSkip(link, target) {
   });
 }
 
-/** @param {HTMLElement} part */
-export function watchSticky(part) {
-  const sentinel = element('div', { 'aria-hidden': 'true' });
-  part.before(sentinel);
-  new IntersectionObserver(([{ isIntersecting, boundingClientRect }]) => {
-    part.classList.toggle('is-stuck', !isIntersecting && boundingClientRect.top < 0);
-  }).observe(sentinel);
+/** Less of a part than this share is not in sight. */
+const LEAST_SEEN = 0.6;
+
+/**
+ * Mark a part that sticks to the top, once what is before it or holds it is scrolled past.
+ * @param {HTMLElement} part
+ * @param {HTMLElement} [sentinel] keeps its height
+ */
+export function watchSticky(part, sentinel = element('div', { 'aria-hidden': 'true' })) {
+  if (!sentinel.isConnected) part.before(sentinel);
+  const look = (/** @type {IntersectionObserverEntry[]} */ [entry]) => {
+    const { top, height } = entry.boundingClientRect;
+    const isStuck = entry.intersectionRatio < LEAST_SEEN && top < 0;
+    part.classList.toggle('is-stuck', isStuck);
+    if (isStuck) sentinel.style.setProperty('--kept', `${height}px`);
+  };
+  new IntersectionObserver(look, { threshold: LEAST_SEEN }).observe(sentinel);
 }
 
 /** Act once, when a part comes into sight. @param {HTMLElement} part @param {() => void} act */

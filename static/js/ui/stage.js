@@ -61,6 +61,8 @@ export class Stage {
   #isNewView = false;
   /** True: the drawings follow the scene with the next paint. */
   #isComing = false;
+  /** True: the drawings are drawn again in the height that is left. */
+  #isFitting = false;
   #onScene = () => {};
 
   /** @param {(id: string) => HTMLElement} byId @param {By} by */
@@ -143,6 +145,12 @@ export class Stage {
     }
     if (!view) this.#open(id);
     this.#surround(trace, look);
+    // The height that is left for a presented drawing is known once it has its place.
+    if (this.#frame.height !== heightOfDrawing() && !this.#isFitting) {
+      this.#isFitting = true;
+      this.show();
+      this.#isFitting = false;
+    }
     // Last, since what is above the view changes its height.
     if (view && this.#isNewView) {
       this.#isNewView = false;
@@ -406,17 +414,18 @@ function isSaved() {
   return document.body.classList.contains('is-saved');
 }
 
-/** Pixels around a drawing while it is presented: its heading above, the bar below; and how wide a square may be. */
-const PRESENTED = { around: 90, least: 200, stretch: 1.6 };
+/** Pixels below a drawing while it is presented, and around one that is not there yet, with its heading; and how wide a square may be. */
+const PRESENTED = { below: 44, around: 90, least: 200, stretch: 1.6 };
 
 /** Return the greatest height of a drawing: while it is presented, what the scene leaves of the screen. */
 function heightOfDrawing() {
   const zoom = pageZoom();
   if (zoom === 1) return plotHeight(window.innerHeight);
-  const top = document.querySelector('#results')?.getBoundingClientRect().top ?? 0;
-  const answer = document.querySelector('.view:not([hidden]) > .answer')?.clientHeight ?? 0;
-  const left = (window.innerHeight - top - window.scrollY) / zoom - answer;
-  return Math.max(PRESENTED.least, left - PRESENTED.around);
+  const plot = document.querySelector('.view:not([hidden]) .plot:not([hidden])');
+  const place = plot ?? document.querySelector('#results');
+  const top = place?.getBoundingClientRect().top ?? 0;
+  const left = (window.innerHeight - top - window.scrollY) / zoom;
+  return Math.max(PRESENTED.least, left - (plot ? PRESENTED.below : PRESENTED.around));
 }
 
 /** The kinds that no part of the map opens, and those that none of its strip opens. @type {Kind[]} */

@@ -4,6 +4,7 @@ import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { beforeEach, test } from 'node:test';
 import { all, blank, find, labelled, send, settled, texts } from '../browser.js';
 import { drawBy, openFile, openFromAddress, openList } from '../../../static/js/ui/chapter.js';
+import '../../../static/js/ui/chapter_worksheet.js';
 
 const step = (title, more = {}) => ({
   title,
@@ -215,22 +216,31 @@ test('a chapter that is not there is told, with a way on', async () => {
   equal(texts('.chapter-list button').length, 1);
 });
 
-test('a worksheet has each drawing, its link once and the answers last, and is printed once', async () => {
+const drawn = () => ({
+  picture: document.createElement('img'),
+  rows: ['p', 'q'],
+  columns: ['x', 'y'],
+});
+/** Opens the worksheet of a chapter; what is printed is kept. */
+async function openWorksheet(createDrawings) {
   const printed = [];
   window.print = () => printed.push(find('.worksheet'));
-  const drawn = () => ({
-    picture: document.createElement('img'),
-    rows: ['p', 'q'],
-    columns: ['x', 'y'],
-  });
-  drawBy(async () => ({ createDrawings: () => async () => drawn() }));
+  drawBy(async () => ({ createDrawings }));
   await open('#chapter=one&chapter_step=1');
   asked.length = 0;
-  const press = labelled('Worksheet');
-  for (let times = 0; times < 2; times += 1) press.click();
-  ok(press.disabled);
+  for (let times = 0; times < 2; times += 1) labelled('Worksheet').click();
   await settled(20);
+  return printed;
+}
+
+test('a worksheet has each drawing, its link once and the answers last, and is printed once', async () => {
+  const printed = await openWorksheet(() => async () => drawn());
+  equal(all('.worksheet-dialog').length, 1);
+  equal(printed.length, 0, 'it is shown first');
+  const press = labelled('Print');
+  for (let times = 0; times < 2; times += 1) press.click();
   equal(printed.length, 1);
+  equal(find('.worksheet-dialog'), null);
   equal(printed[0].querySelectorAll('.worksheet-link').length, 1);
   equal(printed[0].lastElementChild.className, 'worksheet-answers');
   equal(asked.filter(([path]) => path === '/answer').length, 1);
@@ -241,7 +251,26 @@ test('a worksheet has each drawing, its link once and the answers last, and is p
     ['', 'x', 'y', 'p', '', '', 'q', '', ''],
   );
   equal(printed[0].querySelectorAll('.worksheet-answers img').length, 1);
-  deepEqual([press.disabled, press.textContent], [false, 'Worksheet']);
   window.dispatchEvent(new window.Event('afterprint'));
   equal(find('.worksheet'), null);
+});
+
+test('a worksheet fills in by itself, and waits for what is late unless it is pressed twice', async () => {
+  const late = Promise.withResolvers();
+  const slowly = () => (each) => (each.title === 'last' ? late.promise : drawn());
+  const printed = await openWorksheet(slowly);
+  match(find('.worksheet-dialog [role=status]').textContent, /^2 of 3/);
+  labelled('Print').click();
+  equal(printed.length, 0, 'a step is missing');
+  match(find('.worksheet-dialog .is-primary').textContent, /without 1/);
+  late.resolve(drawn());
+  await settled(20);
+  equal(printed.length, 1, 'printed without another press');
+  equal(printed[0].querySelectorAll('.worksheet-step img').length, 2);
+  window.dispatchEvent(new window.Event('afterprint'));
+  const never = await openWorksheet(() => () => new Promise(() => {}));
+  for (let times = 0; times < 2; times += 1) find('.worksheet-dialog .is-primary').click();
+  equal(never.length, 1);
+  equal(never[0].querySelectorAll('img').length, 0);
+  window.dispatchEvent(new window.Event('afterprint'));
 });

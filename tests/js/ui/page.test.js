@@ -261,14 +261,28 @@ test('a part that sticks to the top is marked', () => {
   watchSticky(byId('sentence'));
   const { call, node } = observers.IntersectionObserver.at(-1);
   equal(node, byId('sentence').previousElementSibling);
-  const isStuck = (isIntersecting, top) => {
-    call([{ isIntersecting, boundingClientRect: { top } }]);
+  const isStuck = (intersectionRatio, top) => {
+    call([{ intersectionRatio, boundingClientRect: { top, height: 0 } }]);
     return byId('sentence').classList.contains('is-stuck');
   };
   deepEqual(
-    [isStuck(false, -5), isStuck(true, -5), isStuck(false, 0), isStuck(false, 900)],
+    [isStuck(0, -5), isStuck(1, -5), isStuck(0, 0), isStuck(0, 900)],
     [true, false, false, false],
   );
+});
+
+test('the finding sticks while its place keeps the height, so that nothing below it moves', () => {
+  const [pinned, said] = [byId('pinned'), byId('said')];
+  watchSticky(pinned, said);
+  const { call, node } = observers.IntersectionObserver.at(-1);
+  equal(node, said);
+  const scrolled = (intersectionRatio) =>
+    call([{ intersectionRatio, boundingClientRect: { top: -90, height: 224 } }]);
+  scrolled(0.4);
+  ok(pinned.classList.contains('is-stuck'), 'its first lines are out of sight');
+  equal(said.style.getPropertyValue('--kept'), '224px');
+  scrolled(0.7);
+  ok(!pinned.classList.contains('is-stuck'));
 });
 
 test('what loads late is loaded once', async () => {
