@@ -86,7 +86,7 @@ class ChapterPanel {
     /** The next step is on the other page. */
     this.isLeaving = false;
     this.controller = new AbortController();
-    this.aside = element('aside', { class: 'chapter', tabindex: -1, 'aria-label': 'Chapter' });
+    this.aside = element('aside.chapter', { tabindex: -1, 'aria-label': 'Chapter' });
     this.screen = createFullScreen('is-chapter-shown', announce, {
       onSlide: (at) => this.go(at),
       onLeave: () => {
@@ -276,7 +276,7 @@ class ChapterPanel {
   fail(error) {
     const { message, detail = '' } = asProblem(error);
     this.fill(
-      headOf(element('h2', {}, 'This chapter cannot be opened')),
+      headOf(element('h2', 'This chapter cannot be opened')),
       element('p', { role: 'alert' }, detail && detail !== message ? asSentence(detail) : message),
       button('All chapters', this.acts.list),
       button('Close', this.acts.leave),
@@ -321,7 +321,7 @@ function slidesOf({ steps }) {
 
 /** @param {...Node} parts */
 function headOf(...parts) {
-  return element('header', { class: 'chapter-head' }, ...parts);
+  return element('header.chapter-head', ...parts);
 }
 
 /** @param {string} label @param {() => void} onclick */
@@ -349,7 +349,7 @@ function stepParts(chapter, at, progress, question, { go, open, list, present, p
   };
   return [
     headOf(
-      element('p', { class: 'chapter-title' }, title),
+      element('p.chapter-title', title),
       button('–', () => document.querySelector('.chapter')?.classList.toggle('is-folded'), {
         class: 'icon chapter-fold',
         'aria-label': 'Fold or unfold the chapter',
@@ -357,9 +357,9 @@ function stepParts(chapter, at, progress, question, { go, open, list, present, p
       button('×', leave, { class: 'icon', 'aria-label': 'Close the chapter' }),
     ),
     stepChoice(steps, at, progress, go),
-    element('h2', { class: 'chapter-step', tabindex: -1 }, heading),
+    element('h2.chapter-step', { tabindex: -1 }, heading),
     textOf(html),
-    ...(marks ? [element('p', { class: 'chapter-marks' }, marks)] : []),
+    ...(marks ? [element('p.chapter-marks', marks)] : []),
     ...(question ? [question] : []),
     ...(isLast && sources.length > 0 ? [sourcesOf(chapter)] : []),
     element(
@@ -370,8 +370,7 @@ function stepParts(chapter, at, progress, question, { go, open, list, present, p
       onward(),
     ),
     element(
-      'p',
-      { class: 'chapter-more' },
+      'p.chapter-more',
       ...(isLast && !next ? [] : [textButton('All chapters', list)]),
       textButton('Present', present),
       textButton('Worksheet', print),
@@ -401,8 +400,7 @@ function listParts({ chapters, unavailable }, { open, leave }) {
       button('×', leave, { class: 'icon', 'aria-label': 'Close the list' }),
     ),
     element(
-      'ol',
-      { class: 'chapter-list' },
+      'ol.chapter-list',
       ...chapters.map((listed) => {
         const { id, title, about, n_steps: steps, n_questions: questions } = listed;
         const { right } = progressIn(kept(KEPT), id);
@@ -411,15 +409,14 @@ function listParts({ chapters, unavailable }, { open, leave }) {
         const size = `${steps} steps, ${questions} questions, about ${steps + questions} minutes${so}${listed.is_for_any ? ANY : ''}`;
         return element(
           'li',
-          {},
           textButton(title, () => open(id, null)),
-          element('p', {}, about),
-          element('p', { class: 'chapter-marks' }, size),
+          element('p', about),
+          element('p.chapter-marks', size),
         );
       }),
     ),
-    ...Object.values(unavailable).map((why) => element('p', { class: 'chapter-fault' }, why)),
-    element('p', {}, 'A chapter of your own: drop its file on the page.'),
+    ...Object.values(unavailable).map((why) => element('p.chapter-fault', why)),
+    element('p', 'A chapter of your own: drop its file on the page.'),
   ];
 }
 
@@ -435,14 +432,12 @@ function fileKept() {
 /** @param {Chapter} chapter */
 function sourcesOf({ sources }) {
   return element(
-    'section',
-    { class: 'chapter-sources' },
-    element('h3', {}, 'Sources'),
+    'section.chapter-sources',
+    element('h3', 'Sources'),
     element(
       'ul',
-      {},
       ...sources.map(({ title, url }) =>
-        element('li', {}, element('a', { href: url, rel: 'noopener noreferrer' }, title)),
+        element('li', element('a', { href: url, rel: 'noopener noreferrer' }, title)),
       ),
     ),
   );
@@ -455,7 +450,7 @@ function sourcesOf({ sources }) {
  */
 function textOf(html) {
   const parsed = new DOMParser().parseFromString(html, 'text/html').body;
-  return element('div', { class: 'chapter-text' }, ...[...parsed.childNodes].map(plain));
+  return element('div.chapter-text', ...[...parsed.childNodes].map(plain));
 }
 
 /** @param {Node} node @returns {Node} */

@@ -21,15 +21,15 @@ const IN_DRAWING = 'Choose it in the drawing, or here.';
  */
 export function createQuestion(step, compute, { onAnswer, onShown, onThen }, signal) {
   const question = /** @type {Question} */ (step.question);
-  const said = element('p', { class: 'chapter-said', role: 'status' });
-  const because = element('p', { class: 'chapter-because', hidden: true }, question.because);
+  const said = element('p.chapter-said', { role: 'status' });
+  const because = element('p.chapter-because', { hidden: true }, question.because);
   const { then_link: next } = step;
   const then = next ? button('Show it', () => onThen(next), { hidden: true }) : null;
   const answers = element('div', { class: 'chapter-answers' });
   const form = element(
-    'form',
-    { class: 'chapter-question', onsubmit: submit },
-    element('fieldset', {}, element('legend', {}, question.asks), answers),
+    'form.chapter-question',
+    { onsubmit: submit },
+    element('fieldset', element('legend', question.asks), answers),
     said,
     because,
     then,
@@ -66,11 +66,10 @@ export function createQuestion(step, compute, { onAnswer, onShown, onThen }, sig
       settled.signal,
     );
     answers.replaceChildren(
-      ...(canBeDrawn(question) ? [element('p', { class: 'chapter-hint' }, IN_DRAWING)] : []),
+      ...(canBeDrawn(question) ? [element('p.chapter-hint', IN_DRAWING)] : []),
       ...controls,
       element(
-        'div',
-        { class: 'chapter-acts' },
+        'div.chapter-acts',
         element('button', { type: 'submit', class: 'button is-primary' }, 'Answer'),
         button('Show the answer', reveal),
       ),

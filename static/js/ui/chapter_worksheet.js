@@ -133,7 +133,7 @@ function worksheetOf({ title, sources }, steps, textOf, link) {
     element('h1', title),
     element('p.worksheet-name', 'Name:'),
     ...steps.map((each) => stepOf(each, textOf)),
-    ...(read ? [element('p.worksheet-read', `Sources: ${read}.`)] : []),
+    read && element('p.worksheet-read', `Sources: ${read}.`),
     element(
       'section.worksheet-answers',
       element('h2', `Answers: ${title}`),
@@ -159,10 +159,10 @@ function stepOf({ step, at, isComing, outcome, drawing }, textOf) {
     'section.worksheet-step',
     element('h2', `${at + 1}. ${title}`),
     textOf(html),
-    ...(marks ? [element('p.worksheet-look', marks)] : []),
-    ...(isComing ? [element('p.worksheet-look', 'Being computed…')] : shown ? [shown] : []),
-    ...(question ? [element('p.worksheet-asks', question.asks)] : []),
-    ...(question && !isAnswered ? [line] : []),
+    marks && element('p.worksheet-look', marks),
+    isComing ? element('p.worksheet-look', 'Being computed…') : shown,
+    question && element('p.worksheet-asks', question.asks),
+    question && !isAnswered && line,
   );
 }
 
@@ -186,7 +186,7 @@ function emptyGrid(drawing, choices) {
     );
   return element(
     'table.worksheet-grid',
-    ...(isMap ? [line('', 'th')] : []),
+    isMap && line('', 'th'),
     ...down.map((each) => line(each, 'td')),
   );
 }

@@ -38,7 +38,7 @@ export function createPresentation(announce, onWalk) {
   /** @type {HTMLElement|null} */
   let opener = null;
   const list = element('ol', { class: 'queue-list' });
-  const said = element('p', { class: 'queue-said', role: 'status' });
+  const said = element('p.queue-said', { role: 'status' });
   const start = button('Start', () => acts.present(0), { class: 'button is-primary' });
   const exported = button('Export', () => tell(save([written(slides)], FILE)));
   const asFile = button('Export as a chapter', () => {
@@ -53,8 +53,7 @@ export function createPresentation(announce, onWalk) {
     (why) => tell(`${why} Your list is unchanged.`),
   );
   const actions = element(
-    'div',
-    { class: 'queue-actions' },
+    'div.queue-actions',
     button('Add this view', add),
     button('Import', () => file.click()),
     exported,
@@ -68,7 +67,7 @@ export function createPresentation(announce, onWalk) {
     'dialog',
     { class: 'keys queue', 'aria-labelledby': 'queue-title' },
     element('h2', { id: 'queue-title' }, 'Presentation'),
-    element('p', { class: 'queue-help' }, HELP),
+    element('p.queue-help', HELP),
     list,
     said,
     actions,
@@ -99,7 +98,7 @@ export function createPresentation(announce, onWalk) {
     start.disabled = exported.disabled = asFile.disabled = slides.length === 0;
     list.replaceChildren(
       ...(slides.length === 0
-        ? [element('li', { class: 'queue-empty' }, 'No views yet. Add the one you look at.')]
+        ? [element('li.queue-empty', 'No views yet. Add the one you look at.')]
         : slides.map((slide, at) => rowOf(slide, at, at === slides.length - 1, acts))),
     );
   }
@@ -202,7 +201,6 @@ function rowOf({ name, covers, text = '', question = '' }, at, isLast, acts) {
   );
   return element(
     'li',
-    {},
     input,
     button(count, () => acts.pick(at), { title: 'Cover a cell or a bar until it is asked for' }),
     icon('↑', `Move ${name} up`, () => acts.move(at, at - 1), at === 0),
@@ -224,9 +222,9 @@ function pickCovers(wanted, onToggle, onDone) {
   const stop = new AbortController();
   const { signal } = stop;
   const bar = element(
-    'div',
-    { class: 'present-bar', role: 'region', 'aria-label': 'Covering' },
-    element('p', {}, COVERING),
+    'div.present-bar',
+    { role: 'region', 'aria-label': 'Covering' },
+    element('p', COVERING),
     button('Done', finish),
   );
   document.body.append(bar);
