@@ -9,6 +9,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 
 import numpy as np
 
@@ -185,6 +186,8 @@ class Side:
 
 
 SHOWN = {" ": "·", "\n": "↵", "\t": "⇥", "\u00a0": "⍽", "\u3000": "□"}
+BLANK = {" ": "space", "\n": "line break", "\t": "tab"}
+BLANK |= {"\u00a0": "no-break space", "\u3000": "wide space"}
 HIDDEN = {"\u00ad": "SHY", "\u200b": "ZWSP", "\u200e": "LRM", "\u200f": "RLM", "\u2060": "WJ"}
 HIDDEN |= {"\u2068": "FSI", "\u2069": "PDI", "\ufeff": "BOM"}
 HIDDEN |= {chr(code): f"U+{code:04X}" for code in range(32) if chr(code) not in "\n\t"}
@@ -193,8 +196,15 @@ JOINERS = {"\u200c": "ZWNJ", "\u200d": "ZWJ", "\ufe0e": "VS15", "\ufe0f": "VS16"
 
 def shown(text):
     """Return a token's text as a name: without its space, and what is invisible by its name."""
+    if text and set(text) <= {*BLANK, "\r"}:
+        runs = [(BLANK.get(each), "".join(run)) for each, run in groupby(text)]
+        return "".join(
+            f"‹{f'{len(run)} {name}s' if run[1:] else name}›" if name else "‹U+000D›" * len(run)
+            for name, run in runs
+        )
     text = text.strip() or text
-    controls = {c: f"U+{ord(c):04X}" for c in text if unicodedata.category(c) == "Cc"}
+    controls = {c: f"U+{ord(c):04X}" for c in text if unicodedata.category(c) in ("Cc", "Zs")}
+    controls = {c: name for c, name in controls.items() if c not in SHOWN}
     named = (
         controls | HIDDEN | (JOINERS if all(letter in HIDDEN | JOINERS for letter in text) else {})
     )
@@ -538,7 +548,8 @@ class Judge:
 
 def plain(text):
     """Return a text without marks of direction and the names of invisible characters."""
-    return re.sub("[\u2066-\u2069\u200c\u200d\ufe0f]|‹[^›]*›|◌", "", text)
+    hidden = "[\u2066-\u2069\u200c\u200d\ufe0f]|‹(?![^›]*(?:space|break|tab))[^›]*›|◌"
+    return re.sub(hidden, "", text)
 
 
 def follows(rows, query, key):

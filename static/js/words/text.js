@@ -3,11 +3,13 @@
  * columns of type.
  */
 
-const NAMED = new Map([
-  ['\n', '↵'],
-  ['\t', '⇥'],
-  ['\u00a0', '⍽'],
-  ['\u3000', '□'],
+/** White space, by its sign inside a token and by its name in one that is nothing else. */
+const BLANKS = new Map([
+  [' ', ['·', 'space']],
+  ['\n', ['↵', 'line break']],
+  ['\t', ['⇥', 'tab']],
+  ['\u00a0', ['⍽', 'no-break space']],
+  ['\u3000', ['□', 'wide space']],
 ]);
 
 /** Characters that show nothing by themselves, by the name people know them by. */
@@ -43,11 +45,24 @@ const JOINERS = /^[\u034f\u200c\u200d\ufe0e\ufe0f]$/;
 export const ISOLATE = ['\u2068', '\u2069'];
 
 /**
- * Return text with every space, break and invisible character shown: ` it\n` → `·it↵`.
+ * Return a token’s text with everything invisible shown: ` it\n` → `·it↵`, and by name where it is
+ * only white space: `\n\n` → `‹2 line breaks›`.
  * @param {string} text
  * @returns {string}
  */
 export function visible(text) {
+  return text.trim() === '' ? text.replace(/(.)\1*/gsu, blankInWords) : withSigns(text);
+}
+
+/** @param {string} run of one character @param {string} character */
+function blankInWords(run, character) {
+  const name = BLANKS.get(character)?.[1];
+  if (!name) return withSigns(run);
+  return run.length > 1 ? `‹${run.length} ${name}s›` : `‹${name}›`;
+}
+
+/** Return a text with a sign for every character that shows nothing. @param {string} text */
+export function withSigns(text) {
   const characters = [...text];
   const isInvisible = characters.every((character) => INVISIBLE.has(character));
   const shown = characters.map((character) => visibleCharacter(character, isInvisible)).join('');
@@ -56,12 +71,12 @@ export function visible(text) {
 
 /** @param {string} character @param {boolean} isInvisible the whole token is */
 function visibleCharacter(character, isInvisible) {
-  if (character === ' ') return '·';
-  if (NAMED.has(character)) return NAMED.get(character);
+  const [sign] = BLANKS.get(character) ?? [];
+  if (sign) return sign;
   if (INVISIBLE.has(character))
     return JOINERS.test(character) && !isInvisible ? character : `‹${INVISIBLE.get(character)}›`;
   const code = character.codePointAt(0) ?? 0;
-  if (code < 0x20 || (code >= 0x7f && code < 0xa0))
+  if (/[\p{Cc}\p{Zs}]/u.test(character))
     return `‹U+${code.toString(16).toUpperCase().padStart(4, '0')}›`;
   return character;
 }
@@ -73,7 +88,7 @@ function visibleCharacter(character, isInvisible) {
 export function visibleLine(text) {
   return text
     .split(' ')
-    .map((part) => (part === '' ? '' : visible(part)))
+    .map((part) => (part === '' ? '' : withSigns(part)))
     .join(' ');
 }
 

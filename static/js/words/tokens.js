@@ -5,8 +5,8 @@ import { readDirection, ISOLATE, visible } from './text.js';
 /** @import { Token } from '../trace/trace.js' */
 
 /**
- * Return a token's name on an axis: `it`; a token of only spaces keeps them visible, a piece of a
- * character is told by the character: `é 1/2`.
+ * Return a token's name on an axis: `it`; a token of only spaces is named by them, a piece
+ * of a character by the character: `é 1/2`.
  * @param {Pick<Token, 'text'|'part'>} token
  * @returns {string}
  */
@@ -205,7 +205,7 @@ export function nameOfGuess(text) {
 /**
  * Return a token of the vocabulary in a sentence: a word without the space before it.
  * @param {string} text
- * @returns {string} only spaces stay visible
+ * @returns {string} only spaces are named
  */
 export function guessInWords(text) {
   return bytesInWords(text) ?? tokenName({ text, part: null });

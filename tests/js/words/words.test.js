@@ -9,6 +9,7 @@ import {
 } from '../../../static/js/words/text.js';
 import {
   bytesInWords,
+  guessInWords,
   withDigits,
   writeByteRange,
   tokenName,
@@ -20,7 +21,8 @@ import { slugOf } from '../../../static/js/ui/exports.js';
 test('invisible characters are shown by a symbol, a name or their code point', () => {
   equal(visible(' it'), '·it');
   equal(visible('a\n\t'), 'a↵⇥');
-  equal(visible('\u00a0'), '⍽');
+  equal(visible('a\u00a0'), 'a⍽');
+  equal(visible('a\u2009'), 'a‹U+2009›');
   for (const code of ['0000', '0005', '000D', '001F', '007F', '009F'])
     equal(visible(String.fromCodePoint(parseInt(code, 16))), `‹U+${code}›`);
   equal(visible('\u0085'), '‹U+0085›');
@@ -43,8 +45,15 @@ test('a file is named by the first words of its text', () => {
 
 test('a name is the token without its space, unless space is all there is', () => {
   equal(tokenName({ text: ' it' }), 'it');
-  equal(tokenName({ text: '  ' }), '··');
-  equal(tokenName({ text: '\n' }), '↵');
+  equal(tokenName({ text: ' ' }), '‹space›');
+  equal(tokenName({ text: '  ' }), '‹2 spaces›');
+  equal(tokenName({ text: '\n' }), '‹line break›');
+  equal(tokenName({ text: '\n\n \t' }), '‹2 line breaks›‹space›‹tab›');
+  equal(tokenName({ text: '\u00a0' }), '‹no-break space›');
+  equal(tokenName({ text: '\u3000' }), '‹wide space›');
+  equal(tokenName({ text: '\u2003' }), '‹U+2003›');
+  equal(tokenName({ text: '\r\n' }), '‹U+000D›‹line break›');
+  equal(guessInWords(' '), '‹space›');
   equal(quoted({ text: ' it' }), '“\u2068it\u2069”');
 });
 

@@ -6,7 +6,7 @@ import { isMask } from '../../trace/words.js';
 import { placeInWords } from '../../trace/word_names.js';
 import { enumerated } from '../../words/lists.js';
 import { percent } from '../../words/numbers.js';
-import { bytesInWords, tokenName } from '../../words/tokens.js';
+import { guessInWords } from '../../words/tokens.js';
 
 /** @import { Trace } from '../../trace/trace.js' */
 
@@ -57,8 +57,7 @@ function likeliest(trace, place, where) {
   const guesses = guessesAt(trace, place).slice(0, MOST_GUESSES);
   if (guesses.length === 0) return '';
   const [first, ...others] = guesses.map(
-    ({ text, probability }) =>
-      `“${bytesInWords(text) ?? tokenName({ text, part: null })}” (${percent(probability)})`,
+    ({ text, probability }) => `“${guessInWords(text)}” (${percent(probability)})`,
   );
   return `${where}, the model expects ${first}${others.length > 0 ? `, then ${enumerated(others)}` : ''}.`;
 }

@@ -5,6 +5,7 @@
 
 import { withSign } from '../../plot/bars.js';
 import { percent } from '../../words/numbers.js';
+import { shortened } from '../../words/text.js';
 import { guessInWords, quoted } from '../../words/tokens.js';
 import {
   hasTwoSides,
@@ -282,7 +283,7 @@ function readPrediction(trace, query) {
         ? `${place} → ${guess}`
         : `After ${place}: ${guess}`
       : title,
-    note: guessInWords(best.text).trim().slice(0, 7) || '→',
+    note: shortened(guessInWords(best.text), 7) || '→',
   };
 }
 

@@ -4,7 +4,7 @@
 
 import { counted } from '../../words/lists.js';
 import { percent } from '../../words/numbers.js';
-import { visibleLine } from '../../words/text.js';
+import { guessInWords } from '../../words/tokens.js';
 import { withSign } from '../../plot/bars.js';
 import { chart } from '../../plot/chart.js';
 import { css, diverging } from '../../plot/colour.js';
@@ -258,7 +258,7 @@ export function unfoldedNodes({ writers, readers, edges, tokens, target_tokens: 
   }
   const shown = titles.map((token, position) => ({
     id: `token ${position}`,
-    name: visibleLine(token).trim(),
+    name: guessInWords(token),
     x: column(position, 0),
     y: -0.02,
     isUsed: true,

@@ -6,7 +6,7 @@
 import { noticeOf } from '../../api/answers.js';
 import { capitalised, counted } from '../../words/lists.js';
 import { percent, signed } from '../../words/numbers.js';
-import { visibleLine } from '../../words/text.js';
+import { guessInWords } from '../../words/tokens.js';
 import { withSign } from '../../plot/bars.js';
 import {
   chanceOf,
@@ -78,7 +78,7 @@ function claims(found) {
  */
 export function describeEdge({ writers, readers, tokens }, { writer, reader, position }) {
   const [from, to] = [partName(writers[writer]), readers[reader]];
-  const token = position === null ? '' : `“${visibleLine(tokens[position] ?? '').trim()}”`;
+  const token = position === null ? '' : `“${guessInWords(tokens[position] ?? '')}”`;
   const role = ROLES[to.kind];
   const what = from === 'the tokens' ? 'the embedding' : `what ${from} wrote`;
   if (role)

@@ -5,7 +5,7 @@
 import { numbersIn } from '../../rules/experiment.js';
 import { counted } from '../../words/lists.js';
 import { grouped, share } from '../../words/numbers.js';
-import { visible } from '../../words/text.js';
+import { visible, withSigns } from '../../words/text.js';
 import { curvesPicture, strongCurve } from '../../plot/curves.js';
 import { mapChart, mapPicture } from '../../plot/map.js';
 import { diverging } from '../../plot/colour.js';
@@ -127,7 +127,7 @@ function shingleMap({ shingle, is_in: { data: isIn } }, size) {
         quantity: 'the texts that have the shingle: −1 the first, 0 both, 1 the second',
         format: (value) => where[value + 1],
         say: (row, column) => `shingle “${visible(shingle.data[at(row, column)] ?? '')}”`,
-        ...(hasText && { text: (row, column) => visible(shingle.data[at(row, column)] ?? '') }),
+        ...(hasText && { text: (row, column) => withSigns(shingle.data[at(row, column)] ?? '') }),
         cell: hasText ? 24 : 14,
         hasBar: false,
         hasColumnLabels: false,

@@ -3,7 +3,7 @@
 import { numbersIn } from '../../rules/experiment.js';
 import { counted } from '../../words/lists.js';
 import { decimal, grouped } from '../../words/numbers.js';
-import { visible } from '../../words/text.js';
+import { visible, withSigns } from '../../words/text.js';
 import { barPicture } from '../../plot/bar_picture.js';
 import { curvesPicture, warm } from '../../plot/curves.js';
 import { mapChart } from '../../plot/map.js';
@@ -129,7 +129,7 @@ function textMap(characters, joined, step, title, size) {
           const number = numbers[at(row, column)];
           return number === undefined ? '' : `“${visible(texts[number])}”`;
         },
-        text: (row, column) => visible(characters[at(row, column)] ?? ''),
+        text: (row, column) => withSigns(characters[at(row, column)] ?? ''),
         cell: CELL.row,
         hasBar: false,
         hasColumnLabels: false,

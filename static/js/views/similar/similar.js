@@ -2,7 +2,7 @@
 
 import { noticeOf } from '../../api/answers.js';
 import { matrixAt, valueIn } from '../../trace/trace.js';
-import { visible } from '../../words/text.js';
+import { guessInWords } from '../../words/tokens.js';
 import { decimal, signed } from '../../words/numbers.js';
 import { diverging } from '../../plot/colour.js';
 import { mapChart } from '../../plot/map.js';
@@ -37,8 +37,8 @@ export const similar = {
     const answer = state.answers?.pairs;
     const found = answer?.trace?.analyses.similarity;
     if (!found) return { title: TITLE, notice: noticeOf(answer), isWaiting: !answer?.problem };
-    const rows = trace.tokens.map(({ text }) => labelOf(text));
-    const columns = found.other_tokens.map(labelOf);
+    const rows = trace.tokens.map(({ text }) => guessInWords(text));
+    const columns = found.other_tokens.map(guessInWords);
     const pairs = matrixAt(found.pairs);
     const value = valueIn(pairs);
     const values = rows.map((_, row) =>
@@ -78,9 +78,6 @@ const otherIn = ({ similar_text: text }) => (text ?? '').trim();
 function askOf(state) {
   return { analyses: ['similarity'], similarity: { text: otherIn(state), heads: true } };
 }
-
-/** @param {string} text */
-const labelOf = (text) => visible(text.trim() || text);
 
 /** Say which head changes the similarity most when it is off. @param {NamedArray} heads @param {number} whole */
 function saidOfHeads({ data, shape: [, width] }, whole) {

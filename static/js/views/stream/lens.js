@@ -8,7 +8,7 @@ import { noticeOf } from '../../api/answers.js';
 import { guessesIn, marker, wordsFor, guessChart } from '../../plot/bars.js';
 import { percent } from '../../words/numbers.js';
 import { shortened } from '../../words/text.js';
-import { bytesInWords, guessInWords, tokenName } from '../../words/tokens.js';
+import { guessInWords, tokenName } from '../../words/tokens.js';
 import { placeInWords } from '../../trace/word_names.js';
 import { range } from '../../trace/trace.js';
 import { isRating, predictingSide, tokensOf } from '../../trace/attention.js';
@@ -203,8 +203,7 @@ function guessCells(trace, place, subject) {
     place,
     gap: [2, 4],
     isCut: true,
-    text: ({ row, column }) =>
-      bytesInWords(textAt(row, column)) ?? tokenName({ text: textAt(row, column) }),
+    text: ({ row, column }) => guessInWords(textAt(row, column)),
     format: (value) => percent(value),
     written: (at) => `${guess(at)} ${percent(at.value)}`,
     name: (at) =>

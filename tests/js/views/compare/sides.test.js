@@ -77,7 +77,7 @@ test('tokens of either list have both probabilities, those too that one list lea
   const { tokens, moved } = nextChange(seen([0.6, 0.3, 0.1, 0]), seen([0.1, 0.2, 0.3, 0.4]), 9);
   deepEqual(
     tokens.map(({ name }) => name),
-    ['a', '↵', '·b', '·c'],
+    ['a', '‹line break›', '·b', '·c'],
   );
   [
     [0.6, 0.1],

@@ -144,7 +144,7 @@ test('specialities: every kind of token by expert, and the tokens that it takes 
   deepEqual(map.z[0], [0.6, 0.9, 0.2]);
   equal(
     grid.describe(0, 1),
-    'Expert 0 takes 90.0 % of the tokens of the kind “punctuation”; most of all “it” “<b>” “↵” (layer 0)',
+    'Expert 0 takes 90.0 % of the tokens of the kind “punctuation”; most of all “it” “<b>” “‹line break›” (layer 0)',
   );
   equal(grid.call.path, '/api/v1/models/tiny');
 });
