@@ -148,7 +148,7 @@ def test_what_the_page_says_of_a_few_typed_texts_and_its_examples_is_true(url, m
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1500)
 @pytest.mark.parametrize("model", MODELS)
 def test_what_the_page_says_of_typed_texts_and_of_all_examples_is_true(url, model):
     counts, wrong = judged(url, model, [*TYPED, *EXAMPLES[model]])
@@ -157,7 +157,7 @@ def test_what_the_page_says_of_typed_texts_and_of_all_examples_is_true(url, mode
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1500)
 @pytest.mark.parametrize("piece", range(5))
 @pytest.mark.parametrize("model", MODELS)
 def test_what_the_page_says_of_unseen_text_is_true(url, model, piece):
@@ -168,7 +168,7 @@ def test_what_the_page_says_of_unseen_text_is_true(url, model, piece):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1500)
 @pytest.mark.parametrize("piece", range(20))
 @pytest.mark.skipif(not REAL, reason="HEADLIGHT_REAL_MODEL names no folder of Hugging Face")
 def test_what_the_page_says_of_a_real_model_is_true(url, piece):

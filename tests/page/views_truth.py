@@ -89,6 +89,8 @@ class ViewJudge(SceneJudge):
         spelled = "".join(side.tokens[at].text for at in unit)
         cut = side.text[side.tokens[unit[0]].start : side.tokens[unit[-1]].end]
         bare = re.sub(r"^[^\w\[]+|[^\w\]]+$", "", cut.strip())
+        if side.tokens[unit[0]].start and re.match("['’][^\\W\\d_]", spelled):
+            bare = f"’{bare}"  # the end of a contraction is not called by its letters
         named = {plain(each) for text in (spelled, cut, bare) for each in (shown(text), text)}
         return (
             named

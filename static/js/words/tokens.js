@@ -15,8 +15,7 @@ export function tokenName({ text, part }) {
     const [before, after] = aroundBytes(text).map((side) => visible(asTyped(side.trim())));
     return `${before}${upright(visible(part.whole))} ${shortByteRangeOf(part)}${after}`;
   }
-  const bare = text.trim();
-  return visible(asTyped(bare === '' ? text : bare));
+  return bytesInWords(text) ?? visible(asTyped(text.trim() || text));
 }
 
 /** @typedef {(token: any, index: number) => number} PlaceOf which token of its text it is, if not the one of its index */
@@ -208,5 +207,5 @@ export function nameOfGuess(text) {
  * @returns {string} only spaces are named
  */
 export function guessInWords(text) {
-  return bytesInWords(text) ?? tokenName({ text, part: null });
+  return tokenName({ text, part: null });
 }
