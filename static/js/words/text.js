@@ -57,8 +57,7 @@ export function visible(text) {
 /** @param {string} run of one character @param {string} character */
 function blankInWords(run, character) {
   const name = BLANKS.get(character)?.[1];
-  if (!name) return withSigns(run);
-  return run.length > 1 ? `‹${run.length} ${name}s›` : `‹${name}›`;
+  return name ? `‹${run.length > 1 ? `${run.length} ${name}s` : name}›` : withSigns(run);
 }
 
 /** Return a text with a sign for every character that shows nothing. @param {string} text */
@@ -71,8 +70,7 @@ export function withSigns(text) {
 
 /** @param {string} character @param {boolean} isInvisible the whole token is */
 function visibleCharacter(character, isInvisible) {
-  const [sign] = BLANKS.get(character) ?? [];
-  if (sign) return sign;
+  if (BLANKS.has(character)) return BLANKS.get(character)?.[0];
   if (INVISIBLE.has(character))
     return JOINERS.test(character) && !isInvisible ? character : `‹${INVISIBLE.get(character)}›`;
   const code = character.codePointAt(0) ?? 0;
@@ -81,10 +79,7 @@ function visibleCharacter(character, isInvisible) {
   return character;
 }
 
-/**
- * Return a text on one line, with nothing in it that cannot be seen but its spaces.
- * @param {string} text
- */
+/** Return a text on one line, with nothing unseen but its spaces. @param {string} text */
 export function visibleLine(text) {
   return text
     .split(' ')

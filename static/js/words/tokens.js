@@ -201,11 +201,7 @@ export function nameOfGuess(text) {
   return bytesInWords(text) ?? visible(asTyped(text));
 }
 
-/**
- * Return a token of the vocabulary in a sentence: a word without the space before it.
- * @param {string} text
- * @returns {string} only spaces are named
- */
+/** Return a token of the vocabulary as a sentence names it: `it`, `‹space›`. @param {string} text */
 export function guessInWords(text) {
   return tokenName({ text, part: null });
 }
