@@ -77,12 +77,12 @@ JS_FOLDERS = ["words", "trace", "rules", "state", "api", "plot", "ui", "views"]
 
 # Lines of code a folder may have. A commit that raises a number says in its body why.
 MOST_LINES = {
-    "app": 25_100,
+    "app": 25_105,
     "lab": 9_550,
     "model": 37_850,
     "model/analysis": 4_540,
     "model/attention": 1_800,
-    "model/foreign": 9_040,
+    "model/foreign": 9_065,
     "static/js": 46_050,
     "static/js/views": 18_300,
 }
