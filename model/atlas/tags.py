@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 
 TAGS = (
@@ -68,13 +69,13 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_CLOSED: dict[str, dict[str, frozenset[str]]] = {
-    language: {tag: _words(words) for tag, words in of_tag.items()}
-    for language, of_tag in tomllib.loads(
-        Path(__file__).with_suffix(".toml").read_text("utf-8")
-    ).items()
-}
-_ENGLISH, _FRENCH = _CLOSED["english"], _CLOSED["french"]
+@cache
+def _closed(language: str) -> dict[str, frozenset[str]]:
+    """Return the closed classes of a language, and the commonest words of open ones, by tag."""
+    known = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+    return {tag: _words(words) for tag, words in known[language].items()}
+
+
 _ADVERB, _VERB = ("ly",), ("ing", "ed")
 _NOUN = ("tion", "sion", "ness", "ment", "ity", "ship", "hood", "ism")
 _ADJECTIVE = ("ous", "ful", "able", "ible", "less", "ish", "ive")
@@ -87,12 +88,12 @@ _BEFORE_VERB = _words("to will would shall should can could may might must i we 
 
 def english(words: Sequence[str]) -> list[str]:
     """Return the tags of the words of a sentence, as they are written."""
-    return _tagged(words, _ENGLISH, _open_english)
+    return _tagged(words, _closed("english"), _open_english)
 
 
 def french(words: Sequence[str]) -> list[str]:
     """Return the tags of the words of a French sentence."""
-    return _tagged(words, _FRENCH, _open_french)
+    return _tagged(words, _closed("french"), _open_french)
 
 
 def _tagged(
@@ -137,7 +138,7 @@ def _open_english(word: str, before: str) -> str:
 def _open_french(word: str, before: str) -> str:
     if word.endswith("ment"):
         return "ADV"
-    if before in _FRENCH["PRON"] | {"ne", "n'"} or word.endswith(
+    if before in _closed("french")["PRON"] | {"ne", "n'"} or word.endswith(
         ("er", "ir", "ez", "ons", "ait", "aient")
     ):
         return "VERB"

@@ -58,7 +58,7 @@ def test_a_card_has_the_profile_of_its_heads_if_it_is_of_these_weights(
     profiled, retrained = (
         client.get(f"/api/v1/models/{name}").json() for name in ("profiled", "retrained")
     )
-    assert profiled["heads"] == HEADS | {"feeders": None}
+    assert profiled["heads"] == HEADS | {"feeders": None, "ablated_in": None}
     assert profiled["head_labels"] == {
         path: [
             {label: head["scores"][label]["score"] for label in head["labels"]} for head in heads

@@ -48,7 +48,9 @@ def test_tables_are_those_of_the_model(served):
 
 @pytest.mark.parametrize("name", ["gpt2", "llama", "bert", "t5"])
 def test_a_model_of_plain_layers_leaves_nothing_out(name, served):
-    assert dict(served(name).description.omitted) == {}
+    # BERT's guesses pass through a network of their own, so they are no sum over its parts.
+    left = {"linear_exit"} if name == "bert" else set()
+    assert set(served(name).description.omitted) == left
 
 
 def test_both_norms_of_a_part_are_sites(served):

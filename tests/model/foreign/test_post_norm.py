@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from headlight.analyses.registry import available
+from headlight.analyses.analysis_registry import available
 from headlight.model.foreign.live import load_live
 from tests.model.foreign.test_outputs import PAIR, TEXT, analyse, make, make_tokenizer, read
 from tests.trained_traits import MASSIVE, trained_like

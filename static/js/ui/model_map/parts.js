@@ -260,7 +260,7 @@ const ALIGNMENT = {
   label: 'Alignment',
   note: '⇒',
 };
-/** What a model puts out in place of tokens. @type {Record<string, string>} */
+/** The name of the last part where a model puts out no tokens. @type {Record<string, string>} */
 const OUTPUTS = {
   ...{ label: 'Label', labels: 'Labels', token_label: 'Label' },
   ...{ answer: 'Answer', score: 'Score', vector: 'Vector' },
