@@ -174,10 +174,8 @@ function decisiveScene(trace, reasons, decisive) {
   const read = readBy(trace, decisive, reasons.position);
   const isBack = read !== null && !read.isOther && !isFilling(trace);
   const verb = trace.target ? 'write' : 'choose';
-  const { start, end, text } = trace.tokens[reasons.position];
-  const labelled = quoted(trace.text.slice(start, end) || text);
   const choosing = isLabelling(trace)
-    ? `To choose ${word}${isOfText(trace) ? '' : ` for ${labelled}`}`
+    ? `To choose ${word}${isOfText(trace) ? '' : ` for ${labelledIn(trace, reasons)}`}`
     : isFilling(trace)
       ? `To put ${word} here`
       : `To ${verb} ${word}`;
@@ -189,6 +187,12 @@ function decisiveScene(trace, reasons, decisive) {
         ? `${choosing}, the model looks ${isBack && read.isBefore ? 'back ' : ''}at ${read.name}: ${head} reads ${read.isItself ? 'it there' : 'it'} with ${read.share} of its weight${effect && `${effect.includes(' and ') ? ',' : ' and'} ${effect}`}.`
         : `${choosing}, the model needs ${head}: it ${effect}, most of all by what it takes from ${read.name} (${read.share} of its weight).`;
   return { finding, ...invitation(trace, decisive, 'that head') };
+}
+
+/** Return the word that gets the label, quoted. @param {Trace} trace @param {Reasons} reasons */
+function labelledIn(trace, { position }) {
+  const { start, end, text } = trace.tokens[position];
+  return quoted(trace.text.slice(start, end) || text);
 }
 
 /** @param {Trace} trace @param {Reasons} reasons @param {Reason} opened */

@@ -221,3 +221,16 @@ test('before the reasons are known nothing is claimed', () => {
   const elsewhere = answersOf([part()], { position: 2 });
   equal(sceneFor(TRACE, { ...FRAME, answers: elsewhere }, AT).finding, '');
 });
+
+test('a word that is written behind the last word of the source has a finding', () => {
+  const pair = { ...pairTrace(), card: { ...CARD, kind: 'encoder-decoder' } };
+  const position = pair.tokens.length;
+  const reasons = [part({ site: 'decoder.layers.1.cross_attention.context', key: 1 })];
+  const answers = answersOf(reasons, { position });
+  const { finding } = sceneFor(
+    pair,
+    { ...FRAME, where: 'cross', layer: 1, head: 0, answers },
+    { position, isChosen: false, edit: '' },
+  );
+  match(finding, /^To write “are”, /);
+});
