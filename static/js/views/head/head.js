@@ -101,10 +101,8 @@ export const head = {
 
   /** Load what is no figure: the search of the corpus, and the measuring of a profile. */
   async loadOverview() {
-    const [{ createAtlas }, { createProfile }] = await Promise.all([
-      import('./atlas.js'),
-      import('../../ui/profile.js'),
-    ]);
+    const { createAtlas } = await import('./atlas.js');
+    const { createProfile } = await import('../../ui/profile.js');
     /** @param {Handlers} handlers @returns {Overview} */
     return (handlers) => {
       const parts = [createProfile(handlers), createAtlas(handlers)];
