@@ -5,15 +5,17 @@ Settings are read once, in `create_app`, from the environment variables `HEADLIG
     HEADLIGHT_MAX_CELLS=16000000 HEADLIGHT_DEVICE=cuda headlight serve
 
 `GET /api/v1/limits`, `headlight limits` and `headlight settings` are made from this module. To add
-a limit that an operator may change, add a field of `Settings`; one that is fixed is a constant
-of `headlight.schemas`, and has its reason in `FIXED_LIMITS`.
+a limit that an operator may change, add a field of `Settings`; one that is fixed is a constant of
+`headlight.schemas`, has its value in `FIXED`, and its unit and reason in `limits.toml`.
 """
 
 import ipaddress
 import re
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -477,128 +479,45 @@ def warnings_of(names: Iterable[str]) -> Iterator[str]:
         yield f"{name} sets nothing; {way_out}"
 
 
-def _fixed(
-    value: float | dict[str, int], unit: str, reason: str, refusal: str = "422 invalid-request"
-) -> Limit:
-    return Limit(value=value, unit=unit, reason=reason, refusal=refusal, env=None)
-
-
-FIXED_LIMITS = {
-    "max_header_bytes": _fixed(
-        MAX_HEADER_BYTES,
-        "bytes",
-        "A request's target and headers together: several times what a browser sends with all "
-        "the cookies of a domain.",
-        "431 headers-too-large",
-    ),
-    "body_seconds": _fixed(
-        BODY_SECONDS,
-        "seconds",
-        "How long a request's body may take to arrive: enough for a slow connection.",
-        "408 body-too-slow",
-    ),
-    "max_outgoing_bytes": _fixed(
-        MAX_OUTGOING_BYTES,
-        "bytes",
-        "Memory for all responses from their encoding until their clients have read them. "
-        "JSON reserves 17 bytes for each number until its length is known, so three responses "
-        "of 8 million numbers fit, and many smaller ones. A single larger response is allowed "
-        "when nothing else is in flight.",
-        "503 too-many-outgoing-bytes",
-    ),
-    "max_experiments": _fixed(
-        MAX_EXPERIMENTS,
-        "experiments",
-        "Experiments of more than a few seconds that run at one time, each on a thread of its "
-        "own, not on the inference thread. Eight more wait for their turn.",
-        "503 too-many-experiments",
-    ),
-    "experiment_seconds": _fixed(
-        EXPERIMENT_SECONDS,
-        "seconds",
-        "How long an experiment may take before it is stopped; one that is estimated to take "
-        "longer on one core is rejected at once.",
-        "504 too-slow",
-    ),
-    "max_long_texts": _fixed(
-        MAX_LONG_TEXTS,
-        "texts",
-        "Texts longer than max_characters that are read or wait; they are read one after "
-        "another, on a thread of their own, not on the inference thread.",
-        "503 too-many-long-texts",
-    ),
-    "max_globs": _fixed(forms.MAX_GLOBS, "globs", "More than a model has kinds of sites."),
-    "max_glob_characters": _fixed(
-        forms.MAX_GLOB_CHARACTERS, "characters", "Longer than any site's name."
-    ),
-    "max_model_id_characters": _fixed(
-        traces.MAX_MODEL_ID_CHARACTERS, "characters", "Longer than any model's id."
-    ),
-    "max_analyses": _fixed(
-        traces.MAX_ANALYSES,
-        "analyses",
-        "Several times as many as there are; one that is named twice is computed once.",
-    ),
-    "max_messages": _fixed(
-        traces.MAX_MESSAGES, "messages", "More than a conversation that a model reads has."
-    ),
-    "max_positional_size": _fixed(
-        traces.MAX_POSITIONAL_SIZE,
-        "positions, dimensions or heads",
-        "Longer and wider than any encoding in use; max_cells limits their product.",
-    ),
-    "max_alternatives": _fixed(
-        generation.MAX_ALTERNATIVES, "tokens", "More than a reader compares at one step."
-    ),
-    "max_stops": _fixed(
-        generation.MAX_STOPS,
-        "texts",
-        "Each is looked for at each step.",
-    ),
-    "max_candidates": _fixed(
-        generation.MAX_CANDIDATES, "continuations", "Each costs a pass of the model at each step."
-    ),
-    "max_numbers": _fixed(
-        forms.MAX_NUMBERS, "layers, heads or experts", "More than any model here has."
-    ),
-    "max_edits": _fixed(form.MAX_EDITS, "edits", "More than a pass has kinds of parts to change."),
-    "max_texts": _fixed(
-        traces.MAX_TEXTS, "texts", "As many as two passes read; max_cells limits all together."
-    ),
-    "max_ids": _fixed(forms.MAX_IDS, "token ids", "Longer than any text a model here reads."),
-    "max_positions": _fixed(
-        forms.MAX_POSITIONS,
-        "positions",
-        "Positions in one edit: as many as a long text has tokens.",
-    ),
-    "max_resolution": _fixed(
-        traces.MAX_RESOLUTION, "bins", "Bins on each side of a map; a screen shows no more."
-    ),
-    "max_queries": _fixed(
-        traces.MAX_QUERIES, "queries", "Exact rows of one trace; max_cells limits their numbers."
-    ),
-    "max_tile_bins": _fixed(
-        traces.MAX_TILE_BINS, "bins", "Bins on each side of a tile, so that a row of a book fits."
-    ),
-    "max_tile_cells": _fixed(
-        traces.MAX_TILE_CELLS,
-        "cells",
-        "The weights that one tile pools, about half a second's work; for more, use the maps of "
-        "the trace.",
-        "422 too-many-tile-cells",
-    ),
-    "max_edited_tokens": _fixed(
-        differences.MAX_EDITED_TOKENS,
-        "tokens",
-        "Tokens of all edited passes that one analysis runs: patching puts in one activation at "
-        "a time, so its passes grow with the length of the text, and their tokens with its "
-        "square.",
-        "422 too-many-edited-tokens",
-    ),
-    "max_values": _fixed(
-        site.MAX_VALUES, "numbers", "Values in one edit; more come from another trace."
-    ),
+FIXED = {
+    "max_header_bytes": MAX_HEADER_BYTES,
+    "body_seconds": BODY_SECONDS,
+    "max_outgoing_bytes": MAX_OUTGOING_BYTES,
+    "max_experiments": MAX_EXPERIMENTS,
+    "experiment_seconds": EXPERIMENT_SECONDS,
+    "max_long_texts": MAX_LONG_TEXTS,
+    "max_globs": forms.MAX_GLOBS,
+    "max_glob_characters": forms.MAX_GLOB_CHARACTERS,
+    "max_model_id_characters": traces.MAX_MODEL_ID_CHARACTERS,
+    "max_analyses": traces.MAX_ANALYSES,
+    "max_messages": traces.MAX_MESSAGES,
+    "max_positional_size": traces.MAX_POSITIONAL_SIZE,
+    "max_alternatives": generation.MAX_ALTERNATIVES,
+    "max_stops": generation.MAX_STOPS,
+    "max_candidates": generation.MAX_CANDIDATES,
+    "max_numbers": forms.MAX_NUMBERS,
+    "max_edits": form.MAX_EDITS,
+    "max_texts": traces.MAX_TEXTS,
+    "max_ids": forms.MAX_IDS,
+    "max_positions": forms.MAX_POSITIONS,
+    "max_resolution": traces.MAX_RESOLUTION,
+    "max_queries": traces.MAX_QUERIES,
+    "max_tile_bins": traces.MAX_TILE_BINS,
+    "max_tile_cells": traces.MAX_TILE_CELLS,
+    "max_edited_tokens": differences.MAX_EDITED_TOKENS,
+    "max_values": site.MAX_VALUES,
 }
+"""The values of the limits that no setting moves; what they mean is in limits.toml."""
+
+
+def fixed_limit(name: str, value: float | dict[str, int]) -> Limit:
+    """Return a limit that no setting moves, with its meaning."""
+    return Limit(value=value, env=None, **{"refusal": "422 invalid-request", **_meanings()[name]})
+
+
+@cache
+def _meanings() -> dict[str, dict[str, str]]:
+    return tomllib.loads(Path(__file__).with_name("limits.toml").read_text("utf-8"))
 
 
 def limits_of(
@@ -614,17 +533,9 @@ def limits_of(
     limits = settings.limits()
     if memory_bytes is not None:
         limits["memory_bytes"] = replace(limits["memory_bytes"], value=memory_bytes)
-    body = _fixed(
-        settings.max_body_bytes,
-        "bytes",
-        "Two texts of the most characters written as 12-byte escapes, or a long text as UTF-8, "
-        "and the options.",
-        "413 body-too-large",
-    )
-    tokens = _fixed(
-        dict(max_tokens),
-        "tokens",
-        "The longest text that each model reads, start token included.",
-        "422 too-many-tokens",
-    )
-    return {**limits, "max_body_bytes": body, **FIXED_LIMITS, "max_tokens": tokens}
+    fixed: dict[str, float | dict[str, int]] = {
+        "max_body_bytes": settings.max_body_bytes,
+        **FIXED,
+        "max_tokens": dict(max_tokens),
+    }
+    return limits | {name: fixed_limit(name, value) for name, value in fixed.items()}

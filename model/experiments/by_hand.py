@@ -24,13 +24,7 @@ import torch
 from pydantic import Field, model_validator
 
 from headlight.model.attention.kernels import attention_weights, causal_mask
-from headlight.model.experiments.by_hand_examples import (
-    EXAMPLE_SHAPES,
-    GIVEN,
-    Example,
-    example,
-    rounded,
-)
+from headlight.model.experiments.by_hand_examples import GIVEN, Example, examples, rounded
 from headlight.model.experiments.experiment import Arrays, Experiment, Parameters
 
 MAX_TOKENS, MAX_WIDTH = 16, 32
@@ -105,9 +99,9 @@ class ByHand(Parameters):
         return self
 
 
-def _shapes(parameters: ByHand) -> dict[str, tuple[int, int]]:
+def _shapes(parameters: ByHand) -> dict[str, tuple[int, ...]]:
     """Return the shapes of the request's numbers and of the example's that it does not replace."""
-    shapes = dict(EXAMPLE_SHAPES[parameters.example])
+    shapes = dict(examples()[parameters.example].shapes)
     if parameters.inputs is not None:
         shapes = {name: shape for name, shape in shapes.items() if name.endswith("weights")}
     for name in GIVEN:
@@ -181,7 +175,7 @@ def _given(parameters: ByHand) -> dict[str, np.ndarray]:
 
     Given inputs replace the example's queries, keys and values too; they are then computed.
     """
-    given = dict(example(parameters.example).given)
+    given = dict(examples()[parameters.example].given)
     if parameters.inputs is not None:
         given = {name: value for name, value in given.items() if name.endswith("weights")}
     for name in GIVEN:
@@ -192,7 +186,7 @@ def _given(parameters: ByHand) -> dict[str, np.ndarray]:
 
 def run(parameters: ByHand) -> Iterator[Arrays]:
     """Compute attention step by step, in float64."""
-    chosen, given = example(parameters.example), _given(parameters)
+    chosen, given = examples()[parameters.example], _given(parameters)
     arrays = {name: given[name] for name in GIVEN[:4] if name in given}
     # 1. Queries, keys and values; without a matrix they are the inputs.
     for kind, name in (("query", "queries"), ("key", "keys"), ("value", "values")):
@@ -230,7 +224,7 @@ def _attend(
     products = queries @ keys.T
     is_scaled = parameters.is_scaled
     if is_scaled is None:
-        is_scaled = example(parameters.example).is_scaled
+        is_scaled = examples()[parameters.example].is_scaled
     divisor = math.sqrt(keys.shape[1]) if is_scaled else 1.0
     scores = products / divisor if typed["scores"] is None else np.array(typed["scores"])
     if parameters.is_causal:
@@ -292,7 +286,7 @@ def _is_unchanged(parameters: ByHand) -> bool:
     """Return True if the numbers are those of the example."""
     is_as_given = all(getattr(parameters, name) is None for name in (*GIVEN, *STEPS))
     scaling = parameters.is_scaled
-    is_as_scaled = scaling is None or scaling == example(parameters.example).is_scaled
+    is_as_scaled = scaling is None or scaling == examples()[parameters.example].is_scaled
     return is_as_given and is_as_scaled and not parameters.is_causal and parameters.n_heads == 1
 
 

@@ -18,7 +18,7 @@ from headlight.schemas.circuits import CircuitRequest
 from headlight.schemas.edits import KINDS
 from headlight.schemas.generation import GenerateRequest
 from headlight.schemas.traces import TraceRequest, TracesRequest
-from headlight.settings import FIXED_LIMITS, Settings, variable_of
+from headlight.settings import FIXED, Settings, fixed_limit, variable_of
 
 COMMANDS = (TraceRequest, GenerateRequest, CircuitRequest)
 """The requests that a command makes."""
@@ -160,7 +160,7 @@ def _settings() -> Iterator[str]:
     yield "\n### Fixed limits\n"
     fixed = (
         (f"`{name}`", f"`{limit.value}`", f"{limit.unit}: {limit.reason}")
-        for name, limit in FIXED_LIMITS.items()
+        for name, limit in ((name, fixed_limit(name, value)) for name, value in FIXED.items())
     )
     yield from _table(("limit", "value", "meaning"), fixed)
 

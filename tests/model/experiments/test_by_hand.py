@@ -9,12 +9,7 @@ from pydantic import ValidationError
 from torch import nn
 
 from headlight.model.experiments.by_hand import EXPERIMENT
-from headlight.model.experiments.by_hand_examples import (
-    EXAMPLE_SHAPES,
-    EXAMPLES,
-    FOX_INPUTS,
-    example,
-)
+from headlight.model.experiments.by_hand_examples import examples
 
 
 def result(**values):
@@ -97,7 +92,7 @@ def test_attention_is_pytorchs(example, is_causal):
 
 
 def test_a_changed_number_is_recomputed():
-    inputs = FOX_INPUTS.copy()
+    inputs = examples()["fox"].given["inputs"].copy()
     inputs[0, 0] = 0.5
     arrays = result(example="fox", inputs=inputs.tolist())
     assert arrays["scores"].data == pytest.approx(inputs @ inputs.T)
@@ -138,14 +133,6 @@ def test_life_is_short_is_scaled_attention_with_drawn_matrices():
     assert arrays["products"].data == pytest.approx(queries @ keys.T, abs=1e-5)
     weights = torch.softmax(torch.from_numpy(queries @ keys.T / math.sqrt(2)), dim=1).numpy()
     assert arrays["context"].data == pytest.approx(weights @ values, abs=1e-5)
-
-
-def test_the_declared_shapes_are_those_of_the_examples():
-    shapes = {
-        name: {given: rows.shape for given, rows in example(name).given.items()}
-        for name in EXAMPLES
-    }
-    assert shapes == EXAMPLE_SHAPES
 
 
 def test_scores_and_weights_that_are_given_replace_what_is_computed():
