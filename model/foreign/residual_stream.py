@@ -9,7 +9,6 @@ from headlight.model.foreign.attention_facts import same, tolerance_of
 from headlight.model.foreign.probe import N_ROWS, AttentionCall, Call
 from headlight.model.foreign.sites import Hook, Named, NamedLayer
 from headlight.model.foreign.writes import bases_of, fit_step, is_norm, parts_of, place_outputs
-from headlight.model.hooks import HookPoint
 
 _ACTIVATIONS = ("gelu", "silu", "relu", "swish", "mish", "tanh", "sigmoid", "activation", "laplace")
 
@@ -18,7 +17,8 @@ def name_feed_forward(named: Named, layer: NamedLayer) -> None:
     """Name the feed-forward network: the projection back, what it reads, and before it."""
     last = max((each.time for each in layer.attentions.values()), default=layer.call.start)
     later = [inner for inner in layer.inner if inner.outputs and inner.start > last]
-    of_attention = {id(hook.call) for hook in named.hooks if hook.point in _points_of(named, layer)}
+    points = {point for name, point in named.points.items() if name.startswith(f"{layer.path}.")}
+    of_attention = {id(hook.call) for hook in named.hooks if hook.point in points}
     downs = [
         inner
         for inner in later
@@ -83,10 +83,6 @@ def _is_by_token(layer: NamedLayer, down: Call) -> bool:
         return False
     first = out[0] if isinstance(out, tuple) else out
     return isinstance(first, Tensor) and same(first, made.flip(1))
-
-
-def _points_of(named: Named, layer: NamedLayer) -> set[HookPoint]:
-    return {point for name, point in named.points.items() if name.startswith(f"{layer.path}.")}
 
 
 def _n_tokens(layer: NamedLayer) -> int:
