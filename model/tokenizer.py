@@ -26,7 +26,10 @@ from headlight.model.token_names import byte_of_letter, name_of_bytes
 from headlight.model.trace import Message, Token
 
 NO_PAIR = "the model reads one text; leave the second one out"
-NO_TEMPLATE = "the model has no chat template, so it reads no messages; send them as a text"
+NO_TEMPLATE = (
+    "the model has no chat template (chat_template.jinja), so it reads no messages; send them as a "
+    "text"
+)
 
 START = "<s>"
 END = "</s>"

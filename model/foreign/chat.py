@@ -166,6 +166,6 @@ def _rendered(template: ChatTemplate, conversations: Sequence[Sequence[Message]]
         answer = {"error": f"it does not end within {MAX_SECONDS} s"}
     if (why := answer.get("error")) is not None:
         why = " ".join(str(why).split())[:_N_SHOWN]
-        raise NoChat(f"{template.file} rejects these messages: {why}")
+        raise NoChat(f"{template.file} rejects these messages: {why}; mend it, or send a text")
     texts: list[str] = answer["texts"]
     return texts
