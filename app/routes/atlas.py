@@ -1,5 +1,6 @@
 """The atlas of a model: what its heads attend to over a corpus, and searches in it."""
 
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from importlib.util import find_spec
@@ -7,12 +8,12 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
 
+from headlight.model.atlas.deciles import spread
 from headlight.model.atlas.layout import AtlasError
 from headlight.model.atlas.matching import MISSING as NO_SCIPY
 from headlight.model.atlas.matching import heads_of, match
 from headlight.model.atlas.search import (
     MISSING,
-    Findings,
     Question,
     SearchTooSlow,
     is_available,
@@ -30,8 +31,9 @@ from headlight.schemas.atlas import (
     AtlasMatchesRequest,
     AtlasSearchAnswer,
     AtlasSearchRequest,
+    AtlasSpreadAnswer,
 )
-from headlight.services import ServicesDep
+from headlight.services import Services, ServicesDep
 from headlight.serving.concurrency import client_left
 
 router = APIRouter(prefix="/api/v1/models/{model}/atlas", tags=["atlases"])
@@ -79,6 +81,21 @@ def _head(atlases: Atlases, model: str, query: AtlasHeadRequest) -> Any:
     return heads[query.head]
 
 
+@router.get("/spread", responses=described(404, 422, 503, 504))
+async def atlas_spread(
+    model: Model,
+    query: Annotated[AtlasHeadRequest, Query()],
+    request: Request,
+    services: ServicesDep,
+) -> AtlasSpreadAnswer:
+    """Divide the sentences in tenths by one head's largest weight, with one of each.
+
+    The first tenths are where the head does least. Weights on the first token do not count.
+    """
+    ask = partial(spread, attention=query.attention, head=query.head)
+    return AtlasSpreadAnswer.model_validate(await _asked(model, ask, request, services))
+
+
 @router.get("/search", responses=described(404, 422, 503, 504))
 async def atlas_search(
     model: Model,
@@ -91,17 +108,24 @@ async def atlas_search(
     A lift of 2 says that such pairs are twice as frequent among the weights of the head as among
     all pairs that its queries see. Closing the connection ends the search.
     """
+    ask = partial(search, question=Question(**query.model_dump()))
+    return AtlasSearchAnswer.model_validate(await _asked(model, ask, request, services))
+
+
+async def _asked(
+    model: str, ask: Callable[..., Any], request: Request, services: Services
+) -> dict[str, Any]:
+    """Ask DuckDB about a model's atlas."""
     if not is_available():
         raise Problem(503, "no-search", MISSING)
     seconds = services.settings.search_seconds
-    work = partial(_findings, services.atlases, model, query, seconds)
-    findings = await services.searches.run(work, client_left(request))
-    return AtlasSearchAnswer.model_validate(asdict(findings))
+    work = partial(_answered, services.atlases, model, partial(ask, seconds=seconds))
+    return asdict(await services.searches.run(work, client_left(request)))
 
 
-def _findings(atlases: Atlases, model: str, query: AtlasSearchRequest, seconds: float) -> Findings:
+def _answered(atlases: Atlases, model: str, ask: Callable[..., Any]) -> Any:
     try:
-        return search(atlases.atlas(model), Question(**query.model_dump()), seconds)
+        return ask(atlases.atlas(model))
     except AtlasError as error:
         raise Problem(422, "unknown-head", str(error)) from error
     except SearchTooSlow as error:

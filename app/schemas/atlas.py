@@ -125,6 +125,24 @@ class AtlasHeadAnswer(Answer):
     )
 
 
+class AtlasDecileAnswer(Answer):
+    """A tenth of the sentences, by the head's largest weight in each."""
+
+    low: float = Field(description="The least of the largest weights; 0: below the threshold.")
+    high: float
+    sentence: AtlasSentenceAnswer = Field(
+        description="The one in the middle; of weight 0 its words and spans are empty."
+    )
+
+
+class AtlasSpreadAnswer(Answer):
+    """How strongly a head attends over the sentences of a corpus."""
+
+    sentences: int
+    silent: int = Field(description="In how many no weight reaches the threshold of the atlas.")
+    deciles: list[AtlasDecileAnswer] = Field(description="From the weakest to the strongest.")
+
+
 class AtlasRankedAnswer(Answer):
     """A head with its weights that fit a question."""
 
@@ -141,6 +159,10 @@ class AtlasRankedAnswer(Answer):
     lift: float | None = Field(description="share / base; null for fewer than 20 weights.")
     lift_low: float | None
     lift_high: float | None
+    held_out: float | None = Field(
+        description="The lift in the half of the sentences that the ranking did not see; null: too "
+        "few weights."
+    )
 
 
 class AtlasPlaceAnswer(AtlasSentenceAnswer):

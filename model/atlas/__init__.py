@@ -8,6 +8,7 @@
     summary   the commonest of every head
     layout    the files of an atlas
     search    ask which heads attend from some words to others
+    deciles   from the sentences where a head does least to those where it does most
     matching  match the heads of two models
 
 Read `layout`, then `build`, which `headlight atlas build` calls.

@@ -19,7 +19,7 @@ import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
@@ -73,7 +73,10 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True)
 class Ranked:
-    """A head with its weights that fit: how many, of how many from such queries, and the lift."""
+    """A head with its weights that fit: how many, of how many from such queries, and the lift.
+
+    Heads are ranked by every other sentence; `held_out` is the lift in the ones between.
+    """
 
     attention: str
     head: int
@@ -86,6 +89,7 @@ class Ranked:
     lift: float | None
     lift_low: float | None
     lift_high: float | None
+    held_out: float | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,12 +137,13 @@ def search(atlas: Atlas, question: Question, seconds: float = SECONDS) -> Findin
         Cancelled: the caller has left.
         ImportError: DuckDB is not installed.
     """
-    paths = _attentions(atlas, question)
+    paths = attentions_of(atlas, question)
     with connected(atlas, seconds) as run:
         where, to, values = _conditions(question)
         files = [file for path in paths for file in atlas.files(EDGES, path)]
         rows = run(
-            f"SELECT {_PATH}, head, count(*) FILTER ({to}), count(*) "
+            f"SELECT {_PATH}, head, count(*) FILTER ({to}), count(*), "
+            f"count(*) FILTER ({to} AND {_HELD_OUT}), count(*) FILTER ({_HELD_OUT}) "
             f"FROM read_parquet($files, filename=true) e WHERE {where} GROUP BY 1, 2",  # nosec B608
             {**values, "files": files},
         )
@@ -146,16 +151,20 @@ def search(atlas: Atlas, question: Question, seconds: float = SECONDS) -> Findin
             key: _base(run, atlas, question, key)
             for key in dict.fromkeys(_sight(atlas, path) for path in paths)
         }
-        ranked = [
-            _ranked(path, head, count, of, bases[_sight(atlas, path)])
-            for path, head, count, of in rows
-            if count
-        ]
-        ranked.sort(key=lambda row: (row.lift is None, -(row.lift_low or 0), -row.count))
-        return Findings(ranked, _places(run, atlas, question, ranked))
+        found = []
+        for path, head, count, of, n_held, of_held in rows:
+            base = bases[_sight(atlas, path)]
+            if count:
+                ranked = _ranked(path, head, count, of, base)
+                held = _ranked(path, head, n_held, of_held, base).lift if of_held else None
+                half = _ranked(path, head, count - n_held, max(of - of_held, 1), base)
+                found.append((half, replace(ranked, held_out=held)))
+        found.sort(key=lambda row: (row[0].lift is None, -(row[0].lift_low or 0), -row[1].count))
+        heads = [ranked for _, ranked in found]
+        return Findings(heads, _places(run, atlas, question, heads))
 
 
-def _attentions(atlas: Atlas, question: Question) -> list[str]:
+def attentions_of(atlas: Atlas, question: Question) -> list[str]:
     """Return the attentions that a question is about."""
     if question.attention is not None and question.attention not in atlas.attentions:
         known = ", ".join(atlas.attentions)
@@ -172,6 +181,7 @@ def _attentions(atlas: Atlas, question: Question) -> list[str]:
     return paths
 
 
+_HELD_OUT = "sentence % 2 = 1"
 _PATH = f"regexp_extract(filename, '[/\\\\]{EDGES}[/\\\\]([^/\\\\]+)[/\\\\][^/\\\\]+$', 1)"
 
 
@@ -291,6 +301,7 @@ def _ranked(path: str, head: int, count: int, of: int, base: float | None) -> Ra
         lift=lifts[0],
         lift_low=lifts[1],
         lift_high=lifts[2],
+        held_out=None,
     )
 
 

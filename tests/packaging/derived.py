@@ -105,6 +105,7 @@ MOST_NAMES = 8
 OF_PAGE = ("TraceRequest", "CircuitRequest", "CircuitAnswer", "TasksAnswer")
 OF_PAGE += ("ModelSummary", "ModelAnswer", "ModelsAnswer", "TokenAnswer", "PositionalAnswer")
 OF_PAGE += ("AtlasAnswer", "AtlasHeadAnswer", "AtlasSearchAnswer", "AtlasMatchesAnswer")
+OF_PAGE += ("AtlasSpreadAnswer",)
 OF_PAGE += ("LinkAnswer", "GenerateRequest", "CandidateAnswer", "TokenWritten", "Ended")
 OF_PAGE += ("ExperimentAnswer", "TensorAnswer")
 HIDDEN = (Chapter, ChaptersAnswer, Outcome)

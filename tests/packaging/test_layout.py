@@ -79,11 +79,11 @@ JS_FOLDERS = ["words", "trace", "rules", "state", "api", "plot", "ui", "views"]
 MOST_LINES = {
     "app": 25_105,
     "lab": 9_550,
-    "model": 37_850,
+    "model": 37_700,
     "model/analysis": 4_540,
     "model/attention": 1_800,
     "model/foreign": 9_065,
-    "static/js": 46_050,
+    "static/js": 46_150,
     "static/js/views": 18_300,
 }
 MOST_OWN_LINES = 60

@@ -185,6 +185,14 @@ ASKS = [
         kept="two of each list",
     ),
     Ask(
+        "atlas_spread",
+        f"{ATLAS}/spread",
+        "From where a head does least to where it does most",
+        parameters=STORIES | {"attention": "decoder.layers.1.self_attention", "head": 2},
+        shorten=only_two_each,
+        kept="two of each list",
+    ),
+    Ask(
         "atlas_search",
         f"{ATLAS}/search",
         "Heads from a pronoun to a noun",

@@ -91,6 +91,12 @@ export interface AtlasAttentionAnswer {
   n_edges: number;
 }
 
+export interface AtlasDecileAnswer {
+  low: number;
+  high: number;
+  sentence: AtlasSentenceAnswer;
+}
+
 export interface AtlasDistanceAnswer {
   distance: number;
   count: number;
@@ -151,6 +157,7 @@ export interface AtlasRankedAnswer {
   lift: number | null;
   lift_low: number | null;
   lift_high: number | null;
+  held_out: number | null;
 }
 
 export interface AtlasSearchAnswer {
@@ -168,6 +175,12 @@ export interface AtlasSentenceAnswer {
   query_span: number[];
   key_span: number[];
   weight: number;
+}
+
+export interface AtlasSpreadAnswer {
+  sentences: number;
+  silent: number;
+  deciles: AtlasDecileAnswer[];
 }
 
 export interface AttentionRow {

@@ -6,6 +6,7 @@
 /**
  * @import { AtlasAnswer, AtlasHeadAnswer } from '../api/schemas'
  * @import { AtlasRankedAnswer, AtlasSearchAnswer, AtlasSentenceAnswer } from '../api/schemas'
+ * @import { AtlasSpreadAnswer } from '../api/schemas'
  */
 
 /** @typedef {AtlasSentenceAnswer} AtlasPlace a weight in a sentence */
@@ -13,8 +14,9 @@
 /** @typedef {AtlasRankedAnswer} Ranked a head that a search found */
 /** @typedef {AtlasSearchAnswer} Findings */
 /** @typedef {AtlasAnswer} AtlasFacts */
+/** @typedef {AtlasSpreadAnswer} Spread */
 
-/** @typedef {{model: string, part?: 'head'|'search', query?: Record<string, string|number|boolean>}} AtlasAsk a path of `GET /api/v1/models/{id}/atlas` */
+/** @typedef {{model: string, part?: 'head'|'search'|'spread', query?: Record<string, string|number|boolean>}} AtlasAsk a path of `GET /api/v1/models/{id}/atlas` */
 
 /** The names of parts of speech that a search takes in place of a word. */
 export const KINDS = [

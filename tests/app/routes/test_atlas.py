@@ -49,9 +49,19 @@ def test_a_search_is_that_of_python(asking, atlas_dir):
     assert [row["text"] for row in answer["sentences"]] == [row.text for row in wanted.sentences]
 
 
+def test_the_sentences_of_a_head_are_divided_in_tenths(asking):
+    params = {"attention": ATTENTION, "head": 2}
+    answer = asking.get(f"{PATH}/spread", params=params).json()
+    lows = [part["low"] for part in answer["deciles"]]
+    assert lows == sorted(lows)
+    assert 0 < len(lows) <= 10
+    assert answer["sentences"] >= answer["silent"]
+
+
 @pytest.mark.parametrize(
     ("path", "status", "kind"),
     [
+        ("/spread?attention=decoder&head=0", 422, "unknown-head"),
         ("/search?from_tag=thing", 422, "invalid-request"),
         ("/search?n_sentences=1000", 422, "invalid-request"),
         ("/search?sql=SELECT", 422, "invalid-request"),

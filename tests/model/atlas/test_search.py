@@ -5,6 +5,7 @@ import pytest
 
 from headlight.model.atlas import search as searching
 from headlight.model.atlas.build import build
+from headlight.model.atlas.deciles import spread
 from headlight.model.atlas.layout import AtlasError, read_atlas
 from headlight.model.atlas.search import Question, SearchTooSlow, search, wilson
 from headlight.model.atlas.shards import Settings
@@ -118,6 +119,48 @@ def test_counts_and_base_rates_are_those_of_all_weights(request, kind, question,
         for head, (count, _) in by_head.items()
         if count
     }
+
+
+def test_heads_are_ranked_by_a_half_of_the_sentences_and_confirmed_by_the_other(decoder_atlas):
+    findings = search(decoder_atlas, Question(from_tag="NOUN", to_tag="DET", n_sentences=0))
+    ranks = []
+    for row in findings.heads:
+        fits = [[0, 0], [0, 0]]
+        for file in decoder_atlas.files("edges", row.attention):
+            for edge in pq.read_table(file).to_pylist():
+                if edge["head"] == row.head and edge["query_tag"] == "NOUN":
+                    counts = fits[edge["sentence"] % 2]
+                    counts[0] += edge["key_tag"] == "DET"
+                    counts[1] += 1
+        (n, of), (n_held, of_held) = fits
+        wanted = n_held / of_held / row.base if of_held >= 20 else None
+        assert row.held_out == (None if wanted is None else pytest.approx(wanted))
+        ranks.append(wilson(n, of)[0] / row.base if of >= 20 else 0)
+    assert ranks == sorted(ranks, reverse=True)
+    assert any(row.held_out for row in findings.heads)
+
+
+def test_sentences_are_divided_by_the_largest_weight_of_a_head(decoder_atlas):
+    path, head = "decoder.layers.1.self_attention", 1
+    most = {row["sentence"]: (0, "") for row in rows(decoder_atlas, "sentences")}
+    texts = {row["sentence"]: row["text"] for row in rows(decoder_atlas, "sentences")}
+    for file in decoder_atlas.files("edges", path):
+        for edge in pq.read_table(file).to_pylist():
+            if edge["head"] == head and edge["weight"] > most[edge["sentence"]][0]:
+                most[edge["sentence"]] = edge["weight"], edge["query_word"]
+    found = spread(decoder_atlas, path, head)
+    assert found.sentences == len(most) == len(found.deciles)
+    assert found.silent == sum(weight == 0 for weight, _ in most.values())
+    wanted = sorted(weight / 65_535 for weight, _ in most.values())
+    assert [part.low for part in found.deciles] == pytest.approx(wanted)
+    assert [part.sentence.weight for part in found.deciles] == pytest.approx(wanted)
+    for part in found.deciles:
+        number = next(n for n, text in texts.items() if text == part.sentence.text)
+        assert texts[number] == part.sentence.text
+        if part.sentence.weight:
+            assert part.sentence.query_span[1] > part.sentence.query_span[0]
+    with pytest.raises(AtlasError, match="heads are 0 to"):
+        spread(decoder_atlas, path, 99)
 
 
 def test_the_sentences_have_the_weights_that_fit(decoder_atlas):

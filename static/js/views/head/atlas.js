@@ -7,12 +7,13 @@ import { asProblem, atlasPath, fetchJson } from '../../api/calls.js';
 import { noticeOf } from '../../api/answers.js';
 import { KINDS, layerOf, partsOf, searchQuery } from '../../trace/atlas.js';
 import { headInWords, choosePlace, findPlaces } from '../../trace/attention.js';
+import { matrixAt } from '../../trace/trace.js';
 import { decimal, grouped, percent } from '../../words/numbers.js';
 import { choosing, NOTHING_CHOSEN } from '../../state/state.js';
 import { button, element } from '../../ui/dom.js';
 
 /**
- * @import { AtlasAsk, AtlasFacts, AtlasHead, AtlasPlace, Findings } from '../../trace/atlas.js'
+ * @import { AtlasAsk, AtlasFacts, AtlasHead, AtlasPlace, Findings, Spread } from '../../trace/atlas.js'
  * @import { Trace } from '../../trace/trace.js'
  * @import { Overview, ViewState } from '../../plot/figure.js'
  * @import { Handlers } from '../../ui/view_section.js'
@@ -20,7 +21,7 @@ import { button, element } from '../../ui/dom.js';
 
 const MOST_HEADS = 12;
 const SHORT = 8;
-const FOUND = ['Head', 'Weights', 'Share', 'Above chance', '95 % interval'];
+const FOUND = ['Head', 'Weights', 'Share', 'Above chance', '95 % interval', 'Held out'];
 
 /** @typedef {{trace: Trace, onState: Handlers['onState']}} Page the text that is shown, and what a press changes */
 
@@ -30,10 +31,17 @@ export function createAtlas({ onState, announce }) {
   let shown = null;
   let controller = new AbortController();
   /** The model and the search that are shown or awaited. */
-  const asked = { model: '', search: '' };
+  const asked = { model: '', search: '', head: '' };
 
   const about = element('p', { class: 'atlas-about' });
   const sentences = createSentences(onState);
+  const tenths = element('div', { class: 'atlas-findings' });
+  const spread = element(
+    'details',
+    { class: 'atlas-spread', ontoggle: () => spreadOut() },
+    element('summary', {}, 'From the sentences where it does least to those where it does most'),
+    tenths,
+  );
   const form = createForm(onState);
   const notice = element('p', { class: 'panel-notice', role: 'status', hidden: true });
   const findings = element('div', { class: 'atlas-findings' });
@@ -43,6 +51,7 @@ export function createAtlas({ onState, announce }) {
     element('h3', {}, 'In the corpus'),
     about,
     ...sentences.elements,
+    spread,
     element('h3', {}, 'Search the corpus'),
     ...[form.element, notice, findings],
   );
@@ -73,13 +82,28 @@ export function createAtlas({ onState, announce }) {
   function begin(model) {
     controller.abort();
     controller = new AbortController();
-    Object.assign(asked, { model, search: '' });
+    Object.assign(asked, { model, search: '', head: '' });
     findings.replaceChildren();
     tell('');
     fetched({ model }, (/** @type {AtlasFacts} */ facts) => {
       about.textContent = `${grouped(facts.tokens)} tokens of ${grouped(facts.sentences)} sentences were read; the ${grouped(facts.edges)} weights of at least ${facts.threshold}, off the first token, are kept.`;
       form.element.hidden = facts.no_search !== null;
       if (facts.no_search) tell(`${facts.no_search}.`);
+    });
+  }
+
+  /** Divide the sentences in tenths, once they are asked for. */
+  function spreadOut() {
+    if (!spread.open || !shown) return;
+    const { head } = shown.state;
+    const attention = pathOf(shown.trace, shown.state);
+    if (asked.head === `${attention} ${head}`) return;
+    asked.head = `${attention} ${head}`;
+    tenths.replaceChildren(element('p', {}, 'Reading…'));
+    const ask = { model: asked.model, part: /** @type {const} */ ('spread') };
+    fetched({ ...ask, query: { attention, head } }, (/** @type {Spread} */ answer, page) => {
+      if (asked.head === `${attention} ${head}`)
+        tenths.replaceChildren(...spreadIn(answer, attention, head, page));
     });
   }
 
@@ -112,6 +136,7 @@ export function createAtlas({ onState, announce }) {
       if (block.hidden) return;
       if (asked.model !== trace.model) begin(trace.model);
       sentences.show(trace, state);
+      spreadOut();
       search(state);
     },
     leave() {
@@ -136,8 +161,7 @@ function createSentences(onState) {
 
     /** @param {Trace} trace @param {ViewState} state */
     show(trace, state) {
-      const place = choosePlace(state, trace);
-      const path = place ? `${place.stack}.layers.${state.layer}.${place.ending}` : '';
+      const path = pathOf(trace, state);
       const answer = state.answers?.atlas;
       /** @type {AtlasHead|undefined} */
       const head = answer?.trace?.atlas;
@@ -147,6 +171,57 @@ function createSentences(onState) {
       showUpTo(SHORT);
     },
   };
+}
+
+/** @param {Trace} trace @param {ViewState} state */
+function pathOf(trace, state) {
+  const place = choosePlace(state, trace);
+  return place ? `${place.stack}.layers.${state.layer}.${place.ending}` : '';
+}
+
+/**
+ * Return a sentence of each tenth, and where this text stands among them.
+ * @param {Spread} spread
+ * @param {string} path
+ * @param {number} head
+ * @param {Page} page
+ */
+function spreadIn({ sentences, silent, deciles }, path, head, page) {
+  const here = strongestIn(page.trace, path, head);
+  const at = deciles.findIndex(({ high }) => here <= high);
+  const ofThis = Number.isNaN(here)
+    ? ''
+    : ` In this text its largest weight is ${percent(here, 0)}, as in tenth ${at < 0 ? deciles.length : at + 1}.`;
+  const items = deciles.map(({ low, high, sentence }, tenth) => {
+    const item = sentenceOf(sentence, path, head, page);
+    item.prepend(
+      element(
+        'span',
+        { class: 'atlas-tenth' },
+        `Tenth ${tenth + 1}: ${low === 0 ? 'none kept' : percent(low, 0)} to ${percent(high, 0)}`,
+      ),
+    );
+    return item;
+  });
+  return [
+    element(
+      'p',
+      {},
+      `The largest weight in each of ${grouped(sentences)} sentences, off the first token; in ${grouped(silent)} the head does nothing that is kept.${ofThis}`,
+    ),
+    element('ol', { class: 'atlas-sentences' }, ...items),
+  ];
+}
+
+/** Return the largest weight off the first token; NaN: they are not held. @param {Trace} trace @param {string} path @param {number} head */
+function strongestIn(trace, path, head) {
+  const weights = trace.tensors[`${path}.weights`];
+  if (!weights) return NaN;
+  const { columns, data } = matrixAt(weights, head);
+  return data.reduce(
+    (most, each, index) => (index % columns === 0 ? most : Math.max(most, each)),
+    0,
+  );
 }
 
 /** Create the form of a search. @param {Handlers['onState']} onState */
@@ -222,9 +297,15 @@ function foundIn({ heads, sentences }, page) {
       row.lift_low === null || row.lift_high === null
         ? 'too few'
         : `${decimal(row.lift_low, 1)} to ${decimal(row.lift_high, 1)}`,
+      row.held_out === null ? 'too few' : `${decimal(row.held_out, 1)} ×`,
     ]);
   const items = sentences.map((each) => sentenceOf(each, each.attention, each.head, page));
-  return [tableOf(FOUND, rows), element('ol', { class: 'atlas-sentences' }, ...items)];
+  const ranked = 'Ranked by every other sentence; held out: the same in those between.';
+  return [
+    tableOf(FOUND, rows),
+    element('p', { class: 'atlas-tenth' }, ranked),
+    element('ol', { class: 'atlas-sentences' }, ...items),
+  ];
 }
 
 /** @param {string} path @param {number} head @param {Page} page */
@@ -282,7 +363,8 @@ function sentenceOf(place, path, head, { trace, onState }) {
 
 /** @param {string} text @param {Parameters<typeof partsOf>[1]} spans */
 function marked(text, spans) {
-  return partsOf(text, spans).map((part) =>
+  const kept = spans.filter(({ span }) => span.length > 0);
+  return partsOf(text, kept).map((part) =>
     part.role ? element('mark', { class: `is-${part.role}` }, part.text) : part.text,
   );
 }

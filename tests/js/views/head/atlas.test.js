@@ -45,6 +45,7 @@ const FOUND = {
       lift: 2,
       lift_low: 1.5,
       lift_high: 2.6,
+      held_out: 1.8,
     },
     {
       attention: PATH,
@@ -55,6 +56,7 @@ const FOUND = {
       lift: null,
       lift_low: null,
       lift_high: null,
+      held_out: null,
     },
   ],
   sentences: [{ ...PLACE, attention: PATH, head: 1, file: 'a.txt', offset: 0 }],
@@ -178,7 +180,7 @@ test('a search goes into the address and ranks heads with sentences', async () =
   await settled();
   match(paths.at(-1), /atlas\/search\?from_tag=pronoun&to_word=king&/);
   const rows = [...all('.atlas-heads tbody tr')].map((row) => row.textContent);
-  match(rows[0], /head 1.*40 of 80.*2.*1\.5 to 2\.6/);
+  match(rows[0], /head 1.*40 of 80.*2.*1\.5 to 2\.6.*1\.8/);
   match(rows[1], /too few/);
   find('.atlas-heads button').click();
   const { view, layer, head: number } = patches.pop();
@@ -186,6 +188,39 @@ test('a search goes into the address and ranks heads with sentences', async () =
   const n = paths.length;
   atlas.show(trace(), stateOf({ head_from: 'pronoun', head_to: 'king' }));
   equal(paths.length, n, 'the same search is not asked again');
+});
+
+test('the sentences of a head are divided in tenths once they are asked for', async () => {
+  const nothing = { query_word: '', key_word: '', query_span: [], key_span: [], weight: 0 };
+  const deciles = [
+    { low: 0, high: 0.2, sentence: { ...PLACE, ...nothing } },
+    { low: 0.2, high: 1, sentence: PLACE },
+  ];
+  const spread = { sentences: 20, silent: 3, deciles };
+  const { atlas, paths } = opened({ spread });
+  await settled();
+  ok(!paths.some((path) => path.includes('spread')));
+  find('.atlas-spread').open = true;
+  atlas.show(trace(), stateOf());
+  await settled();
+  match(paths.at(-1), /atlas\/spread\?attention=decoder\.layers\.0\.self_attention&head=0$/);
+  const weights = trace().tensors[`${PATH}.weights`];
+  const [, rows, columns] = weights.shape;
+  const here =
+    weights.scale *
+    Math.max(...[...weights.data.slice(0, rows * columns)].filter((_, at) => at % columns > 0));
+  const text = find('.atlas-spread').textContent.replace(/\s/g, ' ');
+  match(
+    text,
+    new RegExp(`of 20 sentences.*in 3 the head.*is ${Math.round(here * 100)}.*as in tenth`),
+  );
+  const [least, most] = [...all('.atlas-spread li')];
+  match(least.textContent, /none kept to 20/);
+  equal(least.querySelector('mark'), null);
+  equal(most.querySelectorAll('mark').length, 2);
+  const n = paths.length;
+  atlas.show(trace(), stateOf());
+  equal(paths.length, n, 'the same head is not asked again');
 });
 
 test('a search that fails, and one that cannot be asked, say why', async () => {
