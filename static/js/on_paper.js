@@ -66,7 +66,7 @@ export function createDrawings() {
     await view.prepare?.(trace, page);
     const panels = view.panels?.(trace, page) ?? [];
     const panel = panels.find(({ id }) => id === picture) ?? panels[0];
-    return view.figure(trace, viewState({ ...page, ...panel?.state, ...frame }));
+    return view.figure(trace, { ...viewState({ ...page, ...panel?.state }), ...frame });
   }
 
   /** @param {Step} step @returns {Promise<Figure>} */

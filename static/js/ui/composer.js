@@ -184,16 +184,22 @@ function takeFiles(page, note, box, onFile) {
 }
 
 /**
- * Create the buttons of the examples. Several may be of one text, so the pressed one is marked.
+ * Create the buttons of the examples; next to a text of the reader's own, one that brings them.
+ * Several may be of one text, so the pressed one is marked.
  * @param {HTMLElement} host
  * @param {(example: Example) => void} onExample
  */
 function createExamples(host, onExample) {
   let offered = '';
+  /** @type {HTMLElement[]} */
+  let buttons = [];
+  const bring = button('Examples', () => {
+    host.replaceChildren(...buttons);
+    buttons[0].focus();
+  });
   /** @param {HTMLElement|undefined} pressed */
   function mark(pressed) {
-    for (const button of host.querySelectorAll('button'))
-      button.ariaPressed = String(button === pressed);
+    for (const each of buttons) each.ariaPressed = String(each === pressed);
   }
   /** @param {Example} example @param {HTMLElement} button */
   function press(example, button) {
@@ -204,11 +210,11 @@ function createExamples(host, onExample) {
     /** @param {Card} card @param {string} text that is read */
     show(card, text) {
       if (offered !== card.id)
-        host.replaceChildren(...card.examples.map((example) => exampleButton(example, press)));
+        buttons = card.examples.map((example) => exampleButton(example, press));
       offered = card.id;
-      const alike = [...host.querySelectorAll('button')].filter(
-        (button) => button.dataset.text === text,
-      );
+      const alike = buttons.filter(({ dataset }) => dataset.text === text);
+      const isOwn = text !== '' && alike.length === 0 && buttons.length > 0;
+      if (!isOwn || !host.contains(bring)) host.replaceChildren(...(isOwn ? [bring] : buttons));
       mark(alike.find((button) => button.ariaPressed === 'true') ?? alike[0]);
     },
   };

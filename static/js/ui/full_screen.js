@@ -175,8 +175,7 @@ function createBar(turn, leave) {
     element: bar,
     /** Look whether there is more below. */
     look() {
-      const panels = [...document.querySelectorAll('.view:not([hidden]) .panels > *')];
-      const end = Math.max(...panels.map((panel) => panel.getBoundingClientRect().bottom));
+      const end = Math.max(...panelsShown().map((panel) => panel.getBoundingClientRect().bottom));
       below.hidden = end <= window.innerHeight - bar.offsetHeight + 4;
     },
     /** @param {Pick<Slide, 'name'|'covers'>[]} slides @param {Place} place */
@@ -190,12 +189,18 @@ function createBar(turn, leave) {
   };
 }
 
-/** The part of a screen that one step down scrolls by. */
+/** The part of a screen that one step scrolls by within a drawing that is higher. */
 const STEP = 0.75;
 
-/** @param {1|-1} direction */
+const panelsShown = () => [...document.querySelectorAll('.view:not([hidden]) .panels > *')];
+
+/** Scroll to the next drawing, or within one that the screen cuts. @param {1|-1} direction */
 function scrollOn(direction) {
-  const bar = document.querySelector('.present-bar');
-  const height = bar instanceof HTMLElement ? bar.offsetHeight : 0;
-  window.scrollBy(0, direction * STEP * (window.innerHeight - height));
+  const room = window.innerHeight - (document.querySelector('.present-bar')?.clientHeight ?? 0);
+  const boxes = panelsShown().map((panel) => panel.getBoundingClientRect());
+  const edge = direction > 0 ? room : 0;
+  const isCut = boxes.some(({ top, bottom }) => top < edge - 8 && bottom > edge + 8);
+  const next =
+    direction > 0 ? boxes.find(({ top }) => top >= room) : boxes.findLast((box) => box.top < -8);
+  window.scrollBy(0, isCut || !next ? direction * STEP * room : next.top - 8);
 }

@@ -140,14 +140,8 @@ export class Scene {
   #showVector(trace, state, look, finding) {
     const told = sceneOfVector(trace, state);
     const { subject = state, part = null, decisive = '', more = '' } = told;
-    const next = {
-      words: [],
-      chosen: null,
-      isEdited: false,
-      isWaiting: false,
-      problem: '',
-      least: [],
-    };
+    const none = { words: [], chosen: null, least: [] };
+    const next = { ...none, isEdited: false, isWaiting: false, problem: '' };
     const arcs = told.subject ? arcsOf(trace, subject, queryOf(look.state, trace)) : [];
     const said = told.finding ?? finding;
     const all = { finding: said, more, part, decisive, subject, next, rule: '', rival: null };

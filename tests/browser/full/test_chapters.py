@@ -84,7 +84,7 @@ def test_a_press_on_a_cell_or_a_bar_answers(visit, size):
     assert form.get_attribute("data-result") in ("right", "wrong")
     assert form.get_by_label("Row").input_value() == "0"
     assert form.get_by_label("Column").input_value() == "0"
-    page.get_by_role("button", name="Next step").click()
+    page.get_by_role("button", name="Next step", exact=True).click()
     wait_for_step(page, 2)
     form.locator(".chapter-choice").first.wait_for(timeout=SECONDS * 1000)
     reader.wait_until_drawn()

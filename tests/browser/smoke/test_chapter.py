@@ -97,7 +97,7 @@ def walk(reader, chapter):
             panel = page.locator(f".view:not([hidden]) [data-picture='{name}'] .main-svg")
             panel.first.wait_for(state="attached", timeout=2 * SECONDS * 1000)
         if at + 1 < n_steps:
-            page.get_by_role("button", name="Next step").click()
+            page.get_by_role("button", name="Next step", exact=True).click()
     return n_asked
 
 

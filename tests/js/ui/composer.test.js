@@ -220,6 +220,9 @@ test('examples are buttons, and the one that is read is pressed', () => {
   assert.equal(all('#examples button')[0], buttons[0]);
   show({ text: 'none' });
   assert.deepEqual(pressed(), ['false', 'false', 'false']);
+  assert.deepEqual(texts('#examples button'), ['Examples']);
+  all('#examples button')[0].click();
+  assert.equal(document.activeElement, buttons[0]);
   assert.ok(buttons[2].title.startsWith('two\n') && buttons[2].hasAttribute('aria-description'));
   assert.equal(buttons[0].title, 'one text');
   assert.ok(
