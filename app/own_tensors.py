@@ -105,7 +105,10 @@ def _layers(weights: Weights) -> list[np.ndarray]:
     if isinstance(weights, Mapping):
         named = {key: each for key, each in weights.items() if "pattern" in str(key)} or weights
         weights = [named[key] for key in sorted(named, key=_number)]
-    is_list = isinstance(weights, list | tuple) and np.ndim(weights[0] if weights else 0) > 2
+    is_list = isinstance(weights, list | tuple)
+    if is_list and all(layer is None for layer in weights):
+        raise ValueError("there are no weights; load the model with attn_implementation='eager'")
+    is_list = is_list and _array(weights[0]).ndim > 2
     arrays = [_array(each) for each in (weights if is_list else [weights])]
     if is_list:
         return [_by_head(each) for each in arrays]
@@ -145,7 +148,7 @@ def _by_head(array: np.ndarray) -> np.ndarray:
         array = array[0]
     if array.ndim not in (2, 3):
         raise ValueError(
-            f"the weights of a layer are (head, query, key); these have the shape {array.shape}"
+            f"a layer of one text is (head, query, key); these weights have the shape {array.shape}"
         )
     return array if array.ndim == 3 else array[None]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib.metadata import version
 
 CHECKED = {"torch": (2, 13), "transformers": (5, 23)}
@@ -31,8 +32,9 @@ def needed_by(by: str, library: str, extra: str = "cluster") -> Iterator[None]:
         raise ImportError(missing(by, library, extra)) from error
 
 
+@cache
 def warn_if_newer(library: str) -> None:
-    """Warn of a minor version of a library that no test ran with.
+    """Warn once of a minor version of a library that no test ran with.
 
     Numbers of a card may differ in their last digits; a checkpoint of Transformers is judged by its
     self-check.

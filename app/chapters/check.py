@@ -16,7 +16,7 @@ from headlight.chapters.chapter import Chapter, Claim, Highlight, Question, Step
 from headlight.chapters.library import circle_in
 from headlight.chapters.many import Many, Passes
 from headlight.chapters.outcomes import Ask, Opens, Outcome, address_parts
-from headlight.model.experiments.experiment import TooCostly, collect
+from headlight.model.experiments.experiment import Experiment, Frame, Parameters, TooCostly, collect
 from headlight.model.served import Served
 from headlight.models.model_registry import registry_of
 from headlight.problems import Problem, validation_message
@@ -80,6 +80,7 @@ class Checker:
         self.settings = settings
         self.registry = registry_of(settings)
         self._answers: dict[str, Mapping[str, Any]] = {}
+        self._runs: dict[tuple[str, str], Sequence[Frame]] = {}
         self._passes = Passes(self._loaded)
 
     def check(self, chapter: Chapter, others: list[Chapter]) -> Iterator[Finding]:
@@ -132,6 +133,13 @@ class Checker:
         outcome: Outcome = rule.outcome(opens, [self.answer(ask) for ask in rule.asks(opens)])
         return outcome
 
+    def frames(self, experiment: Experiment, parameters: Parameters) -> Sequence[Frame]:
+        """Return the frames of a run, which is made once."""
+        key = experiment.id, parameters.model_dump_json()
+        if key not in self._runs:
+            self._runs[key] = list(experiment.start(parameters))
+        return self._runs[key]
+
     def _answered(self, ask: Ask) -> Mapping[str, Any]:
         answer: Mapping[str, Any]
         if ask.trace is None:
@@ -146,7 +154,7 @@ class Checker:
                 raise ValueError(f"{ask.experiment}: {_sentence(error, known)}") from error
             except TooCostly as error:
                 raise ValueError(str(error)) from error
-            result = collect(experiment.start(parameters))
+            result = collect(self.frames(experiment, parameters))
             answer = orjson.loads(encoded_result(experiment, parameters, result))
             return answer
         try:

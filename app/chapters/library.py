@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import ClassVar
 
 from headlight.chapters.chapter import MAX_BYTES, NAME, Chapter, ChapterError, read_chapter
+from headlight.model.checkpoint.loading import way_to_the_zoo
 
 SHIPPED = Path(__file__).with_name("shipped")
 MAX_CHAPTERS = 500
@@ -79,6 +80,20 @@ class Library:
             except OSError as error:
                 return ChapterError(path.name, 1, f"the file cannot be read: {error.strerror}")
         return self._known[key]
+
+
+def without_the_zoo(
+    chapters: list[Chapter], here: Collection[str]
+) -> tuple[list[Chapter], dict[str, str]]:
+    """Return the chapters of models that are here, and by file name what the others need."""
+    apart: dict[str, str] = {}
+    if more := way_to_the_zoo():
+        for chapter in chapters:
+            models = {step.opens.model for step in chapter.steps if step.opens.model}
+            if lacking := sorted(models.difference(here)):
+                name = f"{chapter.id}.md"
+                apart[name] = f"{name}: needs {', '.join(lacking)}{more}"
+    return [each for each in chapters if f"{each.id}.md" not in apart], apart
 
 
 def circle_in(chapters: list[Chapter], start: Chapter) -> list[str] | None:

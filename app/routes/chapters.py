@@ -11,11 +11,11 @@ from fastapi import APIRouter, Path, Request
 from pydantic import Field, ValidationError
 
 from headlight.chapters.chapter import Chapter, ChapterError, read_chapter
+from headlight.chapters.library import without_the_zoo
 from headlight.chapters.outcomes import Ask, Opens, Outcome
 from headlight.chapters.rules import Rule
 from headlight.forms import Answer
 from headlight.forms import Request as Body
-from headlight.model.checkpoint.loading import way_to_the_zoo
 from headlight.problems import Problem, echo, validation_message
 from headlight.routes.strict_json import JsonRoute
 from headlight.schemas import JSON
@@ -64,18 +64,7 @@ class RightRequest(Body):
 async def chapters(request: Request, services: ServicesDep) -> ChaptersAnswer:
     """Every chapter in short."""
     known, faults = await services.in_thread(services.chapters.chapters, client_left(request))
-    if more := way_to_the_zoo():
-        here = {each.id for each in services.registry.listed}
-        apart = {
-            chapter.id: {step.opens.model for step in chapter.steps if step.opens.model} - here
-            for chapter in known
-        }
-        known = [each for each in known if not apart[each.id]]
-        faults |= {
-            f"{name}.md": f"{name}.md: needs {', '.join(sorted(models))}{more}"
-            for name, models in apart.items()
-            if models
-        }
+    known, apart = without_the_zoo(known, {each.id for each in services.registry.listed})
     return ChaptersAnswer(
         chapters=[
             ChapterSummary(
@@ -88,7 +77,7 @@ async def chapters(request: Request, services: ServicesDep) -> ChaptersAnswer:
             )
             for each in known
         ],
-        unavailable=faults,
+        unavailable=faults | apart,
     )
 
 

@@ -19,6 +19,7 @@ import numpy as np
 import orjson
 from anyio import CapacityLimiter
 
+from headlight.model.checkpoint.files import CheckpointError
 from headlight.model.experiments.experiment import (
     Experiment,
     Frame,
@@ -237,9 +238,12 @@ class Run:
     ) -> Result:
         too_slow = f"the experiment took longer than {self._seconds:g} s; {self.experiment.way_out}"
         seconds = self._deadline - monotonic()
-        return await run_in_thread(
-            work, self._threads, client_left, seconds=seconds, too_slow=too_slow
-        )
+        try:
+            return await run_in_thread(
+                work, self._threads, client_left, seconds=seconds, too_slow=too_slow
+            )
+        except CheckpointError as error:  # of a model that is not installed
+            raise Problem(404, "unknown-model", str(error)) from error
 
     def _encoded_frame(self) -> bytes | None:
         frame = next(self._frames, None)

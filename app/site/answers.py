@@ -7,7 +7,7 @@ steps that show them: they are three quarters of an archive.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -21,8 +21,8 @@ from headlight.chapters.chapter import Chapter
 from headlight.chapters.check import Checker
 from headlight.chapters.outcomes import Opens
 from headlight.client.decode import read_trace
+from headlight.model.checkpoint.files import CheckpointError
 from headlight.model.experiments.experiment import Experiment, TooCostly
-from headlight.model.experiments.experiment_registry import EXPERIMENTS
 from headlight.models.cards import model_answer
 from headlight.models.model_registry import registry_of
 from headlight.problems import Problem
@@ -197,22 +197,57 @@ class Answers:
         runs: dict[bytes, Members] = {}
         if experiment.measures_machine:  # the figures of another machine would be no answer
             asked = []
-        for values in asked:
-            _keep(runs, experiment, values)
+        try:
+            for values in asked:
+                self._keep(runs, experiment, values)
+        except CheckpointError as error:
+            self.on_note(f"left out experiment {experiment.title!r}: {error}")
         n_kept = 0
         for values in _one_other_value(experiment):
             if n_kept == MOST_RUNS or not runs:
                 break
-            n_kept += _keep(runs, experiment, values, most_seconds=MOST_SECONDS)
+            n_kept += self._keep(runs, experiment, values, most_seconds=MOST_SECONDS)
         return {
             "description": experiment_answer(experiment).model_dump(mode="json"),
             "runs": list(runs.values()),
         }
 
+    def _keep(
+        self,
+        runs: dict[bytes, Members],
+        experiment: Experiment,
+        values: Members,
+        most_seconds: float = 60.0,
+    ) -> bool:
+        """Run an experiment unless it was run so or takes too long; return whether it is kept.
 
-def all_experiments() -> Mapping[str, Experiment]:
-    """Return every experiment by id."""
-    return EXPERIMENTS
+        Raises:
+            ValueError: the values of a chapter's step are wrong.
+        """
+        try:
+            parameters = experiment.validate(values)
+        except (ValidationError, TooCostly):
+            if most_seconds < MOST_SECONDS or not values:
+                raise
+            return False
+        standard = experiment.parameters().model_dump(mode="json")
+        changed = {
+            name: value
+            for name, value in parameters.model_dump(mode="json").items()
+            if value != standard[name]
+        }
+        key = orjson.dumps(changed, option=orjson.OPT_SORT_KEYS)
+        if key in runs or experiment.cost(parameters).seconds > most_seconds:
+            return False
+        frames = [
+            orjson.loads(encoded_frame(frame))
+            for frame in self.checker.frames(experiment, parameters)
+        ]
+        run = {"values": changed, "start": description(experiment, parameters), "frames": frames}
+        if values and most_seconds == MOST_SECONDS and len(orjson.dumps(run)) > MOST_RUN_BYTES:
+            return False
+        runs[key] = run
+        return True
 
 
 def _smaller(request: TraceRequest) -> TraceRequest:
@@ -224,37 +259,6 @@ def _smaller(request: TraceRequest) -> TraceRequest:
 
 def _plain(model: Any) -> Any:
     return model.model_dump(mode="json", exclude_none=True)
-
-
-def _keep(
-    runs: dict[bytes, Members], experiment: Experiment, values: Members, most_seconds: float = 60.0
-) -> bool:
-    """Run an experiment, unless it was run with these values or takes too long; return if it was.
-
-    Raises:
-        ValueError: the values of a chapter's step are wrong.
-    """
-    try:
-        parameters = experiment.validate(values)
-    except (ValidationError, TooCostly):
-        if most_seconds < MOST_SECONDS or not values:
-            raise
-        return False
-    standard = experiment.parameters().model_dump(mode="json")
-    changed = {
-        name: value
-        for name, value in parameters.model_dump(mode="json").items()
-        if value != standard[name]
-    }
-    key = orjson.dumps(changed, option=orjson.OPT_SORT_KEYS)
-    if key in runs or experiment.cost(parameters).seconds > most_seconds:
-        return False
-    frames = [orjson.loads(encoded_frame(frame)) for frame in experiment.start(parameters)]
-    run = {"values": changed, "start": description(experiment, parameters), "frames": frames}
-    if values and most_seconds == MOST_SECONDS and len(orjson.dumps(run)) > MOST_RUN_BYTES:
-        return False
-    runs[key] = run
-    return True
 
 
 def _one_other_value(experiment: Experiment) -> Iterator[Members]:

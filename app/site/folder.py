@@ -23,11 +23,13 @@ from markupsafe import Markup
 
 from headlight import saved_page
 from headlight.chapters.chapter import Chapter
-from headlight.chapters.library import Library, read_file
+from headlight.chapters.library import Library, read_file, without_the_zoo
 from headlight.joined_scripts import DYNAMIC, SCRIPTS
+from headlight.model.experiments.experiment_registry import EXPERIMENTS
+from headlight.models.model_registry import registry_of
 from headlight.serving.experiments import experiment_tabs
 from headlight.settings import HOME, Settings
-from headlight.site.answers import Answers, Members, Reading, all_experiments
+from headlight.site.answers import Answers, Members, Reading
 from headlight.site.documents import documents
 
 MARK = "headlight-site.json"
@@ -70,7 +72,7 @@ class Folder:
 
     def keep(self, kind: str, content: bytes) -> str:
         """Write content as a script that hands it over, and return the file's name."""
-        packed = base64.b64encode(gzip.compress(content, compresslevel=9, mtime=0)).decode()
+        packed = base64.b64encode(gzip.compress(content, compresslevel=6, mtime=0)).decode()
         name = f"{kind}-{hashlib.sha256(content).hexdigest()[:12]}"
         self.write(f"data/{name}.js", f'(self.headlightFiles ??= {{}})["{name}"] = "{packed}";\n')
         return name
@@ -104,7 +106,7 @@ def write_site(
     """
     _check_place(out)
     try:
-        chapters = _chapters(plan.chapters, settings)
+        chapters = _chapters(plan.chapters, settings, on_note)
         out.parent.mkdir(parents=True, exist_ok=True)
         root = Path(mkdtemp(prefix=f".{out.name}.", dir=out.parent))
         try:
@@ -138,9 +140,14 @@ def _check_place(out: Path) -> None:
         raise SiteError(f"{out} holds something else than a site; name another folder")
 
 
-def _chapters(paths: Sequence[Path], settings: Settings) -> list[Chapter]:
+def _chapters(
+    paths: Sequence[Path], settings: Settings, on_note: Callable[[str], object]
+) -> list[Chapter]:
     """Return the chapters that ship, those of the settings, and those of these paths."""
     chapters, faults = Library(settings.chapters_dir).chapters()
+    chapters, apart = without_the_zoo(chapters, registry_of(settings).ids)
+    for reason in apart.values():
+        on_note(f"left out chapter {reason}")
     for path in paths:
         files = sorted(path.glob("*.md")) if path.is_dir() else [path]
         if not files:
@@ -165,8 +172,8 @@ def _fill(
     cards = answers.cards()
     by_id = {card["id"]: card for card in cards}
     chapters = list(_of_default(chapters, answers))
-    readings, experiments = answers.readings(cards, chapters, plan.texts), all_experiments()
-    total = len(readings) + len(chapters) + len(experiments)
+    readings = answers.readings(cards, chapters, plan.texts)
+    total = len(readings) + len(chapters) + len(EXPERIMENTS)
     done = (on_progress(number / total) for number in range(1, total + 1))
     texts = []
     for reading in readings:
@@ -190,7 +197,7 @@ def _fill(
         files[f"/api/v1/chapters/{chapter.id}"] = folder.keep("chapter", orjson.dumps(held))
         next(done)
     opened = [step.opens for chapter in chapters for step in chapter.steps]
-    for experiment in experiments.values():
+    for experiment in EXPERIMENTS.values():
         content = orjson.dumps(answers.experiment(experiment, opened))
         files[f"/api/v1/experiments/{experiment.id}"] = folder.keep("experiment", content)
         next(done)
@@ -276,14 +283,8 @@ def _write_pages(folder: Folder, index: str) -> None:
     folder.write(MARK, json.dumps({"files": sorted(folder.names)}, indent=1) + "\n")
     worker = (SCRIPTS / "site_worker.js").read_text(encoding="utf-8")
     kept = json.dumps(["./", *sorted(folder.names)])
-    version = hashlib.sha256("".join(_digests(folder)).encode()).hexdigest()[:12]
+    contents = (hashlib.sha256((folder.root / name).read_bytes()) for name in sorted(folder.names))
+    version = hashlib.sha256("".join(each.hexdigest() for each in contents).encode()).hexdigest()
     folder.write(
-        "worker.js", worker.replace("['files']", kept).replace("'version'", f"'{version}'")
+        "worker.js", worker.replace("['files']", kept).replace("'version'", f"'{version[:12]}'")
     )
-
-
-def _digests(folder: Folder) -> list[str]:
-    return [
-        hashlib.sha256((folder.root / name).read_bytes()).hexdigest()
-        for name in sorted(folder.names)
-    ]

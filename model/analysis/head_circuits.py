@@ -301,7 +301,9 @@ def _ids(trace: Trace, stack: str) -> Int[np.ndarray, " token"]:
 def _top(
     scores: Float[np.ndarray, "token vocab"], top: int, places: Int[np.ndarray, " position"]
 ) -> _Top:
-    """Return the highest of each row, for each position."""
+    """Return the highest of each row, for each position; of equal ones the first."""
     count = min(top, scores.shape[1])
-    ids = np.argsort(-scores, axis=-1, kind="stable")[:, :count]
+    least = np.partition(scores, -count, axis=-1)[:, -count, None]
+    high = np.where(scores >= least, -scores, np.inf)
+    ids = np.argsort(high, axis=-1, kind="stable")[:, :count]
     return _Top(ids[places], np.take_along_axis(scores, ids, axis=-1)[places])

@@ -219,7 +219,7 @@ class Checkpoint(Explained):
         return InputMatrix(weight, None if bias is None else _by_head(attention, bias.detach()))
 
     def _graph_output(self, path: str) -> Tensor:
-        weight = self.model.weights()[f"{path}.output_projection.weight"].detach()
+        weight = self.model.get_parameter(f"{path}.output_projection.weight").detach()
         by_head: Tensor = weight.T.unflatten(0, (self.config.n_heads, -1))
         return by_head
 

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headlight.model.checkpoint.checkpoint import Checkpoint
-from headlight.model.checkpoint.loading import ZOO, load_checkpoint
+from headlight.model.checkpoint.loading import find_model, load_checkpoint
 from headlight.model.interventions.intervention import Intervention
 from headlight.model.trace import Token
 from headlight.model.tracing import trace
@@ -18,8 +18,8 @@ from headlight.model.tracing import trace
 
 @lru_cache(maxsize=4)
 def shipped(name: str) -> Checkpoint:
-    """Load a model of `ZOO` once; nobody may change it."""
-    return load_checkpoint(ZOO / name)
+    """Load a model once; nobody may change it. The errors are those of `find_model`."""
+    return load_checkpoint(find_model(name))
 
 
 def predictions(

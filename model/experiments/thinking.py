@@ -23,9 +23,9 @@ from pydantic import Field
 from headlight.model.arithmetic import Problem, split
 from headlight.model.cancellation import check
 from headlight.model.checkpoint.checkpoint import Checkpoint
-from headlight.model.checkpoint.loading import ZOO, load_checkpoint
 from headlight.model.experiments.chains import solve
 from headlight.model.experiments.experiment import Arrays, Cost, Experiment, Parameters
+from headlight.model.experiments.shipped import shipped
 
 BOUNDS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.8)
 """The probabilities at which adaptive voting stops."""
@@ -61,7 +61,7 @@ class Chain(NamedTuple):
 
 def run(parameters: Thinking) -> Iterator[Arrays]:
     """Sample the chains that vote."""
-    checkpoint = load_checkpoint(ZOO / parameters.model)
+    checkpoint = shipped(parameters.model)
     problems = split().test[: parameters.n_problems]
     rounds = [_sample(checkpoint, problems, seed, parameters) for seed in _seeds(parameters, 0)]
     chains = [list(of) for of in zip(*rounds, strict=True)]  # by problem

@@ -24,11 +24,12 @@ from headlight.model.served import RowCapture
 class ForeignCache:
     """The tokens of a text that were read, and the model's keys and values of them.
 
-    ``kept`` None: nothing was read yet, or the model reads the whole text at every step.
+    ``kept`` is the argument that continues from them, by its name in the installed Transformers.
+    None: nothing was read yet, or the model reads the whole text at every step.
     """
 
     ids: list[int] = field(default_factory=list)
-    kept: Any = None
+    kept: dict[str, Any] | None = None
 
 
 class ForeignWriter:
@@ -116,13 +117,14 @@ class ForeignWriter:
         with torch.inference_mode(), self.model.passing(1, self.interventions, start):
             out = self.model.module(
                 input_ids=inputs,
-                past_key_values=cache.kept if is_continued else None,
                 use_cache=self.use_cache,
+                **(cache.kept or {} if is_continued else {}),
             )
             logits = self.model.points.hook_points["logits"](out.logits)
         cache.ids += ids
         if self.use_cache:
-            cache.kept = out.past_key_values
+            name = "cache" if hasattr(out, "cache") else "past_key_values"  # from 5.24 on, before
+            cache.kept = {name: getattr(out, name)}
         last_logits: Tensor = logits[0, -1]
         return last_logits
 

@@ -103,10 +103,11 @@ class ForeignModel(ForeignPasses, Explained):
         self.checked, self.decoding, self.seconds = checked, decoding, 0.0
 
     def __repr__(self) -> str:
-        n_parameters = f"{self.description.n_parameters / 1e6:.1f} M parameters"
         checked = f", checked in {self.seconds:.1f} s" if self.seconds else ""
-        kind = f"{self.config.kind}, {n_parameters}{checked}"
-        return f"<{self.description.architecture} {self.id}: {kind}>"
+        size = f"{self.description.n_parameters / 1e6:.1f} M parameters"
+        kind = f"{self.config.kind}, {size}{checked}"
+        named = " ".join(dict.fromkeys([self.description.architecture, self.id]))
+        return f"<{named}: {kind}>"
 
     def __enter__(self) -> Self:
         return self

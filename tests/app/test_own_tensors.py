@@ -111,8 +111,9 @@ def test_words_and_places_are_worked_out(tokens, text, words):
         (WEIGHTS * 0.5, "layer 0, head 0, row 0 sums to 0.5; the weights of a row sum to 1"),
         (np.log(WEIGHTS), "these are scores; give them after the softmax"),
         (np.where(WEIGHTS > 0.5, np.nan, WEIGHTS), "holds NaN"),
-        (np.ones(7), r"these have the shape \(7,\)"),
-        ([], "shape"),
+        (np.ones(7), r"these weights have the shape \(7,\)"),
+        (np.stack([WEIGHTS, WEIGHTS], 1), r"of one text .* the shape \(2, 2, 3, 7, 7\)"),
+        ((None, None), "load the model with attn_implementation='eager'"),
         (None, "there are no weights"),
     ],
 )
@@ -123,7 +124,7 @@ def test_what_is_wrong_is_said_in_one_sentence(attention, says):
 
 def test_wrong_things_are_refused(tmp_path):
     with pytest.raises(TypeError, match="an array or a list"):
-        headlight.show(TOKENS, object())
+        headlight.show(TOKENS, [[[1.0, 0.0], [1.0]]])
     with pytest.raises(ValueError, match="no safetensors file"):
         headlight.show(TOKENS, tmp_path / "none.safetensors")
     with pytest.raises(ValueError, match="no tokens"):

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import time
+from pathlib import Path
 
 import httpx
 import numpy as np
@@ -12,6 +13,7 @@ from pydantic import TypeAdapter
 from headlight.model.cancellation import check
 from headlight.model.experiments.experiment import Cost, Experiment, Parameters, Quantity
 from headlight.model.experiments.experiment_registry import EXPERIMENTS
+from headlight.model.experiments.shipped import shipped
 from headlight.routes import experiments as routes
 from headlight.schemas.experiments import ExperimentEvent, ExperimentResult
 from headlight.serving.experiment_runs import MAX_QUEUED, Experiments
@@ -90,6 +92,13 @@ def test_an_unknown_experiment_is_a_404_that_names_the_known_ones(client, proble
     body = {"json": {}} if method == "post" else {}
     response = getattr(client, method)(f"{PATH}/alchemy", **body)
     assert problem(response, 404, "unknown-experiment")["available"] == list(EXPERIMENTS)
+
+
+def test_a_run_of_a_model_that_is_not_installed_says_how_it_is(client, problem, monkeypatch):
+    monkeypatch.setattr("headlight.model.checkpoint.loading.ZOO", Path("nowhere"))
+    shipped.cache_clear()
+    response = client.post(f"{PATH}/thinking", json={})
+    assert "'sums-imitation'" in problem(response, 404, "unknown-model")["detail"]
 
 
 # --- results --------------------------------------------------------------------------------------

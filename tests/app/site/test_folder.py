@@ -9,9 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from headlight.chapters import library
 from headlight.chapters.chapter import read_chapter
 from headlight.client.decode import read_trace
 from headlight.model.experiments.experiment_registry import EXPERIMENTS
+from headlight.model.experiments.shipped import shipped
 from headlight.site import folder
 from headlight.site.answers import Answers, Reading
 from headlight.site.folder import MARK, Plan, SiteError, write_site
@@ -25,7 +27,7 @@ WRONG = STEPS.replace("layer: 0", "layer: 9")
 def small():
     """Let a site have one experiment, and no chapters of the project."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(folder, "all_experiments", lambda: {"scaling": EXPERIMENTS["scaling"]})
+        patch.setattr(folder, "EXPERIMENTS", {"scaling": EXPERIMENTS["scaling"]})
         patch.setattr(folder.Library, "chapters", lambda _: ([], {}))
         yield
 
@@ -112,6 +114,14 @@ def test_an_experiment_that_measures_the_machine_has_no_run(settings):
     assert held["description"]["id"] == "cost"
 
 
+def test_an_experiment_of_a_model_that_is_not_installed_has_no_run(settings, monkeypatch):
+    monkeypatch.setattr("headlight.model.checkpoint.loading.ZOO", Path("nowhere"))
+    notes = []
+    shipped.cache_clear()
+    assert Answers(settings, notes.append).experiment(EXPERIMENTS["policy"], [])["runs"] == []
+    assert "'sums-imitation'" in notes[0]
+
+
 def test_a_smaller_archive_lacks_only_the_vectors(settings):
     answers = Answers(settings)
     card = next(card for card in answers.cards() if card["id"] == "tiny")
@@ -192,6 +202,18 @@ def test_a_chapter_that_cannot_be_answered_leaves_nothing(tmp_path, settings, te
     with pytest.raises(SiteError, match=re.escape(reason)):
         write_site(tmp_path / "site", Plan(chapters=[path]), settings)
     assert [each.name for each in tmp_path.iterdir()] == ["mine.md"]
+
+
+def test_a_shipped_chapter_of_a_model_that_is_not_installed_is_left_out(settings, monkeypatch):
+    chapters = [
+        read_chapter(HEAD + STEPS.replace("tiny", each), f"{each}.md", each)
+        for each in ("tiny", "fill")
+    ]
+    monkeypatch.setattr(folder.Library, "chapters", lambda _: (chapters, {}))
+    monkeypatch.setattr(library, "way_to_the_zoo", lambda: "; more")
+    notes = []
+    assert folder._chapters([], settings, notes.append) == chapters[:1]
+    assert notes == ["left out chapter fill.md: needs fill; more"]
 
 
 def test_two_chapters_of_one_name_are_refused(tmp_path, settings, plan):
