@@ -5,7 +5,8 @@ wheel carries static/, templates/ and the documents as well. The lab may be abse
 without it.
 
 The README's links lead into the repository. In the description of a distribution they are absolute
-where GITHUB_SERVER_URL and GITHUB_REPOSITORY say its address, as they do in a workflow.
+where GITHUB_SERVER_URL and GITHUB_REPOSITORY say its address, as they do in a workflow; elsewhere
+their texts remain.
 """
 
 import os
@@ -48,6 +49,8 @@ if repository := os.environ.get("GITHUB_REPOSITORY"):
     readme = re.sub(r"(\]\()(?!\w+:|#)", rf"\1{home}/blob/HEAD/", readme)
     urls = {"Source": home, "Documentation": f"{home}/tree/HEAD/docs"}
     urls |= {"Changelog": f"{home}/blob/HEAD/CHANGELOG.md", "Issues": f"{home}/issues"}
+else:
+    readme = re.sub(r"!?\[([^\]]*)\]\((?!\w+:|#)[^)]*\)", r"\1", readme)
 
 setup(
     cmdclass={"build_py": BuildWithDocuments},
