@@ -304,6 +304,5 @@ def _top(
     """Return the highest of each row, for each position; of equal ones the first."""
     count = min(top, scores.shape[1])
     least = np.partition(scores, -count, axis=-1)[:, -count, None]
-    high = np.where(scores >= least, -scores, np.inf)
-    ids = np.argsort(high, axis=-1, kind="stable")[:, :count]
+    ids = np.argsort(np.where(scores >= least, -scores, np.inf), kind="stable")[:, :count]
     return _Top(ids[places], np.take_along_axis(scores, ids, axis=-1)[places])
