@@ -173,6 +173,14 @@ const ENTRIES = [
     fields: { similar_text: text() },
   },
   {
+    id: 'choices',
+    load: async () => (await import('./choices/choices.js')).choices,
+    title: 'Choices',
+    of: 'logits',
+    isOffered: ({ predicts }) => predicts === 'score',
+    fields: { choices_texts: text() },
+  },
+  {
     id: 'circuit',
     load: async () => (await import('./circuit/circuit.js')).circuit,
     title: 'Circuit',

@@ -330,7 +330,7 @@ test('a theme changes nothing but colours', () => {
 
 test('every view is drawn for a model', () => {
   const drawn = new Set(Object.keys(made).map((name) => name.split(', ')[0]));
-  const isDrawn = (id) => drawn.has(id) || id === 'similar'; // no model here has a vector
+  const isDrawn = (id) => drawn.has(id) || ['choices', 'similar'].includes(id); // no model here has a vector or a score
   ok(IDS.every(isDrawn));
   equal(
     Object.keys(ARRAYS).every((id) => drawn.has(`experiment ${id}`)),

@@ -83,16 +83,17 @@ const MOST_TICKS = 6;
  * @param {Subject} subject
  * @returns {{query: number, row: number, column: number, isChosen: boolean}} `query` counts tokens; `row` is −1 if that token is hidden; if no key was chosen, `column` is the highest of the row
  */
-export function chosenIn(trace, state, { place, isWritten, matrix, rows, columns }) {
+export function chosenIn(trace, state, { place, isWritten, matrix, rows, columns, switches }) {
   const chosen = queryOf(state, trace, place.rows);
   // By default the token from which the last word is written.
   const end = tokensOf(trace, place.rows).length - 1;
   const query = isWritten && state.query === null ? Math.min(chosen + 1, end) : chosen;
-  const row = findUnit(rows, query);
+  const isOther = Boolean(switches.pair) && rows.length > 0 && findUnit(rows, query) < 0;
+  const row = isOther ? 0 : findUnit(rows, query); // of a pair, the first row that is kept
   const picked = state.key === null ? -1 : findUnit(columns, state.key);
   const isChosen = row >= 0 && picked >= 0;
   return {
-    query,
+    query: isOther ? rows[0].last : query,
     row,
     column: isChosen ? picked : highestIn(rowOf(matrix, Math.max(row, 0))),
     isChosen,
@@ -164,7 +165,7 @@ export function cursorOf(trace, state, subject) {
   const { row, column, isChosen } = chosenIn(trace, state, subject);
   return {
     chooseHint: 'Enter chooses the cell: its query and its key',
-    chosen: row < 0 ? {} : { row },
+    chosen: row < 0 ? undefined : { row },
     picked: isChosen ? { row, column } : null,
     start: { row: Math.max(row, 0), column },
   };
