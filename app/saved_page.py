@@ -36,11 +36,7 @@ from headlight.distribution import __version__
 from headlight.joined_scripts import AWAITED, joined
 from headlight.model import trace as model_trace
 from headlight.model.analysis import head_labels
-from headlight.model.positions import (
-    alibi_encoding,
-    rotary_encoding,
-    sinusoidal_encoding,
-)
+from headlight.model.positions import alibi_encoding, rotary_encoding, sinusoidal_encoding
 from headlight.model.sites import layer_of
 from headlight.model.trace import Token
 from headlight.models.cards import model_answer

@@ -34,12 +34,7 @@ import torch._numpy as torch_numpy
 from torch import Tensor, nn
 
 from headlight.model.analysis.attention_by_distance import attention_by_distance
-from headlight.model.analysis.head_labels import (
-    LABELS,
-    TokenFacts,
-    label_heads,
-    token_facts,
-)
+from headlight.model.analysis.head_labels import LABELS, TokenFacts, label_heads, token_facts
 from headlight.model.analysis.head_outputs import head_norms, head_outputs, value_weighted
 from headlight.model.analysis.layers import attentions_of
 from headlight.model.analysis.logit_lens import logit_lens

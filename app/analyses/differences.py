@@ -13,11 +13,7 @@ from headlight.model.trace import Trace
 
 if TYPE_CHECKING:
     from headlight.model.analysis.edited_passes import EditedPasses
-    from headlight.model.analysis.logit_attribution import (
-        Attribution,
-        ExitOf,
-        LogitDifference,
-    )
+    from headlight.model.analysis.logit_attribution import Attribution, ExitOf, LogitDifference
     from headlight.model.description import Description
     from headlight.model.served import Served
 

@@ -198,12 +198,7 @@ class ScoreAttribution(Analysis):
         return description.omitted.get("sum") or unknown_outputs(description)
 
     def compute(self, trace: Trace, model: Served, ask: Choices) -> Result:
-        from headlight.model.analysis.score_attribution import (
-            Cell,
-            read_by,
-            read_for,
-            score_parts,
-        )
+        from headlight.model.analysis.score_attribution import Cell, read_by, read_for, score_parts
 
         asked = ask[self.Options]
         places = asked.model_dump(exclude={"attention", "split"})

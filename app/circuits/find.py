@@ -7,13 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from headlight.model.circuits.circuit import (
-    Circuit,
-    Progress,
-    find_circuit,
-    measure,
-    ranked,
-)
+from headlight.model.circuits.circuit import Circuit, Progress, find_circuit, measure, ranked
 from headlight.model.circuits.graph import NoGraph, Reader, UnknownEdge, Writer
 from headlight.model.circuits.pairs import Pair, PairPasses, UnfitPair
 from headlight.model.served import Served

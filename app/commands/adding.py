@@ -37,12 +37,7 @@ from headlight.model.foreign.readme import README, readme_card
 from headlight.model.profiles.examples import shown_examples
 from headlight.model.profiles.folder import measure_folder
 from headlight.model.served import Served
-from headlight.models.foreign import (
-    STORED,
-    load_checked,
-    require_transformers,
-    write_description,
-)
+from headlight.models.foreign import STORED, load_checked, require_transformers, write_description
 from headlight.models.memory import in_gb
 from headlight.models.model_registry import CHECKS, MODEL_NAME
 from headlight.models.staging import STAGED, staging
@@ -359,7 +354,8 @@ def _check(
         note("checking its files, and its attention against Hugging Face's own")
         model = load_checked(staged, staged.parent / CHECKS)
     except ValueError as error:
-        raise ValueError(str(error).replace(str(staged), str(origin))) from error
+        told = str(error).replace(str(staged), str(origin))
+        raise ValueError(told.replace(staged.name, str(origin))) from error
     shown = origin.name if isinstance(origin, Path) else origin
     description = model.description
     examples = shown_examples(model) if has_examples else {}

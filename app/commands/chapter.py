@@ -8,12 +8,7 @@ from typing import Annotated
 import typer
 
 from headlight.commands.output import note, show, writing
-from headlight.commands.parsing import (
-    Commands,
-    UsageError,
-    option,
-    settings_of,
-)
+from headlight.commands.parsing import Commands, UsageError, option, settings_of
 
 app = Commands(name="chapter", help="Check chapters against the models, and begin one.")
 

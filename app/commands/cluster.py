@@ -11,12 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from headlight.commands.output import say
-from headlight.commands.parsing import (
-    Commands,
-    chosen_models,
-    option,
-    settings_with_models,
-)
+from headlight.commands.parsing import Commands, chosen_models, option, settings_with_models
 from headlight.model.extras import needed_by
 
 WAIT_SECONDS = 0.5

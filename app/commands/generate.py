@@ -29,11 +29,7 @@ def generate(
 ) -> None:
     """Continue a text and print it token by token."""
     options = locals()
-    from headlight.commands.backend import (
-        chosen_backend,
-        ending_with_its_reader,
-        request_of,
-    )
+    from headlight.commands.backend import chosen_backend, ending_with_its_reader, request_of
     from headlight.schemas.generation import GenerateRequest
 
     members = {"text": text, "n_tokens": n_tokens, **given(ctx)}

@@ -12,15 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from headlight.commands.options import AsJson, Device, Force, ModelsDir, Precision, Server
-from headlight.commands.output import (
-    STANDARD_OUTPUT,
-    check,
-    csv_lines,
-    note,
-    say,
-    show,
-    writing,
-)
+from headlight.commands.output import STANDARD_OUTPUT, check, csv_lines, note, say, show, writing
 from headlight.commands.parsing import Commands, UsageError, one_format, option
 from headlight.commands.requests import flags_of, given, of_request
 

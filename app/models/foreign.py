@@ -24,12 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapte
 from headlight.distribution import DISTRIBUTION
 from headlight.model import foreign
 from headlight.model.checkpoint.card import ModelCard, read_card
-from headlight.model.checkpoint.files import (
-    CARD,
-    MAX_BYTES,
-    read_file,
-    require_file,
-)
+from headlight.model.checkpoint.files import CARD, MAX_BYTES, read_file, require_file
 from headlight.model.checkpoint.loading import load, write_atomically
 from headlight.model.checkpoint.profile import read_profile
 from headlight.model.checkpoint.steps import id_of

@@ -19,11 +19,7 @@ from headlight.models.cards import model_answer, model_summary
 from headlight.models.model_registry import Registry
 from headlight.problems import Problem, described, echo, over_limit
 from headlight.schemas import SAFETENSORS
-from headlight.schemas.models import (
-    ModelAnswer,
-    ModelsAnswer,
-    UnavailableModel,
-)
+from headlight.schemas.models import ModelAnswer, ModelsAnswer, UnavailableModel
 from headlight.serialization.accept import negotiate
 from headlight.serialization.entity_tags import NOT_MODIFIED, TAG, content_tag, not_modified
 from headlight.serialization.formats import FILE

@@ -25,13 +25,7 @@ from headlight.services import ServicesDep
 from headlight.serving.concurrency import client_left
 from headlight.serving.experiments import experiment_tabs
 from headlight.settings import HOME
-from headlight.static_files import (
-    DOCS_URL,
-    PLOTLY_URL,
-    STATIC_URL,
-    THEME_SCRIPT,
-    logo,
-)
+from headlight.static_files import DOCS_URL, PLOTLY_URL, STATIC_URL, THEME_SCRIPT, logo
 
 router = APIRouter(route_class=JsonRoute, include_in_schema=False)
 

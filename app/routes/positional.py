@@ -7,11 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
-from headlight.model.positions import (
-    alibi_encoding,
-    rotary_encoding,
-    sinusoidal_encoding,
-)
+from headlight.model.positions import alibi_encoding, rotary_encoding, sinusoidal_encoding
 from headlight.model.trace import NamedArray
 from headlight.models.model_registry import Registry
 from headlight.problems import Problem, described, over_limit, too_many_elements

@@ -20,13 +20,7 @@ import orjson
 from anyio import CapacityLimiter
 
 from headlight.model.checkpoint.files import CheckpointError
-from headlight.model.experiments.experiment import (
-    Experiment,
-    Frame,
-    Parameters,
-    TooCostly,
-    collect,
-)
+from headlight.model.experiments.experiment import Experiment, Frame, Parameters, TooCostly, collect
 from headlight.problems import Problem
 from headlight.serving.concurrency import ClientLeft, Places, run_in_thread, unless_client_leaves
 

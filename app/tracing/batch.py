@@ -30,19 +30,8 @@ from headlight.model.tracing import (
 from headlight.problems import too_many_elements, too_many_held
 from headlight.serialization.trace import Answer
 from headlight.tracing.edits import FindTrace, require_finite, with_sources
-from headlight.tracing.jobs import (
-    TraceJob,
-    model_errors_as_problems,
-    reading,
-    way_to_read_more,
-)
-from headlight.tracing.results import (
-    Parts,
-    analyse,
-    choices_of,
-    n_predictions,
-    reduction_of,
-)
+from headlight.tracing.jobs import TraceJob, model_errors_as_problems, reading, way_to_read_more
+from headlight.tracing.results import Parts, analyse, choices_of, n_predictions, reduction_of
 
 Solved = tuple[int, Answer | Exception]
 

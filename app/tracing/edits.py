@@ -8,13 +8,7 @@ import numpy as np
 from headlight.model.interventions.intervention import ImpossibleIntervention
 from headlight.model.served import Served
 from headlight.model.trace import Trace
-from headlight.model.tracing import (
-    PassSpec,
-    count_elements,
-    run_batch,
-    tokenize,
-    with_translations,
-)
+from headlight.model.tracing import PassSpec, count_elements, run_batch, tokenize, with_translations
 from headlight.problems import Problem, too_many_elements
 from headlight.schemas.edit_kinds.form import SourceRequest
 from headlight.schemas.edits import EditRequest

@@ -38,11 +38,7 @@ from headlight.model.tracing import (
 from headlight.problems import Problem, over_limit
 from headlight.schemas.edits import EditRequest
 from headlight.schemas.traces import TokenizeRequest, TraceRequest
-from headlight.tracing.results import (
-    derived_arrays,
-    require_readers,
-    sites_of,
-)
+from headlight.tracing.results import derived_arrays, require_readers, sites_of
 
 MOST_MARKS = 1_000
 MARKS = re.compile(

@@ -6,13 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from headlight.commands.output import note, notes, say
-from headlight.commands.parsing import (
-    Commands,
-    UsageError,
-    folder_of,
-    option,
-    usage_errors,
-)
+from headlight.commands.parsing import Commands, UsageError, folder_of, option, usage_errors
 
 app = Commands()
 

@@ -15,14 +15,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
-from headlight.lab.evaluation import (
-    fill,
-    positions,
-    preference,
-    reasoning,
-    stories,
-    translate,
-)
+from headlight.lab.evaluation import fill, positions, preference, reasoning, stories, translate
 from headlight.lab.evaluation.agreement import agreement_figures
 from headlight.lab.evaluation.examples import measure_examples
 from headlight.lab.evaluation.moe import expert_tokens

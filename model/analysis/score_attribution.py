@@ -24,12 +24,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from headlight.model.analysis.layers import visible_keys
-from headlight.model.analysis.stream_parts import (
-    Part,
-    StreamReader,
-    frozen,
-    is_same,
-)
+from headlight.model.analysis.stream_parts import Part, StreamReader, frozen, is_same
 from headlight.model.attention.terms import Terms
 from headlight.model.interventions.intervention import Intervention
 from headlight.model.served import Served

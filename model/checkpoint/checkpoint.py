@@ -24,12 +24,7 @@ from headlight.model.interventions.intervene import intervene, quantizations_of
 from headlight.model.interventions.intervention import Intervention
 from headlight.model.layers import TransformerLayer
 from headlight.model.norms import LayerNorm, Norm
-from headlight.model.positions import (
-    alibi_encoding,
-    as_named,
-    rotary_encoding,
-    sinusoidal_encoding,
-)
+from headlight.model.positions import alibi_encoding, as_named, rotary_encoding, sinusoidal_encoding
 from headlight.model.quantization.affine import quantized_weights
 from headlight.model.served import Explained, LinearExit, Weight, pad
 from headlight.model.sites import layer_of

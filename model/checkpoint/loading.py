@@ -51,11 +51,7 @@ from headlight.model.foreign import is_foreign, load_foreign, load_live
 from headlight.model.foreign.folder import Progress, no_progress
 from headlight.model.hooks import SkipInitialisation
 from headlight.model.positions import BASE, frequencies
-from headlight.model.quantization.affine import (
-    Quantization,
-    UnknownPart,
-    matrices_of,
-)
+from headlight.model.quantization.affine import Quantization, UnknownPart, matrices_of
 from headlight.model.quantization.storage import restored_weights, stored_layout, stored_weights
 from headlight.model.tokenizer import Tokenizer, read_normalization, read_tokenizer
 from headlight.model.trace import AttentionFacts, Rotation

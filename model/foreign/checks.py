@@ -162,6 +162,7 @@ class _Checks:
         if (n_unseen := self.recorded.n_unseen_softmaxes) > 0:
             raise self._refuse(
                 f"{n_unseen} of its softmaxes belong to no attention that was recognised"
+                f"{self.recorded.other_shape()}"
             )
         for each in self.recorded.attentions:
             if each.n_softmaxes != 1:

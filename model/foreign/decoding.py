@@ -15,12 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headlight.model.checkpoint.files import CONFIG, CheckpointError
-from headlight.model.foreign.folder import (
-    GENERATION,
-    MAX_SIZE,
-    ForeignFolder,
-    read_json,
-)
+from headlight.model.foreign.folder import GENERATION, MAX_SIZE, ForeignFolder, read_json
 
 MAX_IDS, MAX_SEQUENCE = 10_000, 100
 """The most ids or sequences of a list, and the most ids of a sequence."""

@@ -330,6 +330,8 @@ def _require_plain(path: Path, config: Mapping[str, Any]) -> None:
     for key, value in config.items():
         if isinstance(value, dict):
             _require_plain(path, value)
+        if key == "id2label" and not isinstance(value, dict | None):
+            raise CheckpointError(f"{path}: id2label must be an object, a label for each number")
         is_choice = "implementation" in key
         if is_choice and any("/" in name for name in map(str, _leaves(value))):
             raise CheckpointError(
@@ -338,9 +340,9 @@ def _require_plain(path: Path, config: Mapping[str, Any]) -> None:
         if key in ("quantization_config", "compression_config") and value:
             method = value.get("quant_method") if isinstance(value, dict) else None
             raise CheckpointError(
-                f"{path}: {key}: the weights are quantised ({str(method)[:40]}), and what reads "
-                "them needs a GPU; add the model that they were made of, its GGUF file, or what "
-                "`model.dequantize()` saves"
+                f"{path}: {key}: the weights are quantised ({str(method)[:40]}), and nothing here "
+                "reads them on a processor; add the model that they were made of, its GGUF file, "
+                "or what `model.dequantize()` saves"
             )
 
 

@@ -60,7 +60,7 @@ def convert_gguf(path: Path, folder: Path) -> str:
         formats = Counter(tensor.tensor_type.name for tensor in tensors)
         n_numbers = sum(int(tensor.n_elements) for tensor in tensors)
     except Exception as error:  # whatever the bytes make of the library
-        raise CheckpointError(f"{path} is no GGUF file, or is cut off: {reason(error)}") from error
+        raise CheckpointError(f"{path} is no GGUF file, or is cut off; fetch it again") from error
     require_memory(path, n_numbers)
     try:
         with quiet():

@@ -10,7 +10,6 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -22,65 +21,55 @@ from headlight.model.foreign.operations import watch_operations
 from headlight.model.foreign.points import is_streaming, observer, set_points, state
 from headlight.model.foreign.sites import Hook, Named, NamedLayer
 from headlight.model.foreign.writes import gains
-from headlight.model.hooks import HookPoint, is_hooked
+from headlight.model.hooks import is_hooked
 
 _stepping: ContextVar[Tensor | None] = ContextVar("headlight_foreign_stepping", default=None)
 
 
-@dataclass(frozen=True)
-class _Passage:
-    """One tensor of one call of a module, and its point."""
+def _passed(hook: Hook, tensor: Tensor, n_rows: int) -> Tensor:
+    """Return the tensor, or what the edits of the point make of it.
 
-    number: int
-    slot: int | str | None
-    point: HookPoint
-    columns: Tensor | None
-    is_by_head: bool
-    factor: Tensor | None = None
-    gain: Tensor | None = None
+    The point sees a copy: a model file may write to its own tensor later, as Falcon's adds
+    what attention wrote to what the feed-forward network returned.
+    """
+    if hook.point.axes[0] == "position":  # one table for all rows
+        table = tensor.reshape(-1, *tensor.shape[-2:])[0].clone()
+        edited = hook.point(table)
+        return tensor if edited is table else edited.expand_as(tensor).clone()
+    if hook.columns is not None:
+        return _passed_columns(hook, tensor)
+    factor = None if hook.factor is None else hook.factor.to(tensor.device)
+    is_flat = tensor.ndim == len(hook.point.axes) - 1
+    seen = tensor.unflatten(0, (n_rows, -1)) if is_flat else tensor
+    seen = seen.clone() if factor is None else (seen * factor).to(tensor.dtype)
+    edited = hook.point(seen)
+    if edited is seen:
+        return tensor
+    edited = edited.reshape(tensor.shape)
+    return (edited.clone() if factor is None else edited / factor).to(tensor.dtype)
 
-    def passed(self, tensor: Tensor, n_rows: int) -> Tensor:
-        """Return the tensor, or what the edits of the point make of it.
 
-        The point sees a copy: a model file may write to its own tensor later, as Falcon's adds
-        what attention wrote to what the feed-forward network returned.
-        """
-        if self.point.axes[0] == "position":  # one table for all rows
-            table = tensor.reshape(-1, *tensor.shape[-2:])[0].clone()
-            edited = self.point(table)
-            return tensor if edited is table else edited.expand_as(tensor).clone()
-        if self.columns is not None:
-            return self._passed_columns(tensor)
-        factor = None if self.factor is None else self.factor.to(tensor.device)
-        is_flat = tensor.ndim == len(self.point.axes) - 1
-        seen = tensor.unflatten(0, (n_rows, -1)) if is_flat else tensor
-        seen = seen.clone() if factor is None else (seen * factor).to(tensor.dtype)
-        edited = self.point(seen)
-        if edited is seen:
-            return tensor
-        edited = edited.reshape(tensor.shape)
-        return (edited.clone() if factor is None else edited / factor).to(tensor.dtype)
+def _passed_gain(hook: Hook, given: Tensor, made: Tensor) -> Tensor:
+    """Return what a norm made, or its input times what the edits make of the gain."""
+    assert hook.gain is not None
+    seen = gains(given, made, hook.gain.to(made.device))
+    edited = hook.point(seen)
+    return made if edited is seen else (given * edited).to(made.dtype)
 
-    def passed_gain(self, given: Tensor, made: Tensor) -> Tensor:
-        """Return what a norm made, or its input times what the edits make of the gain."""
-        assert self.gain is not None
-        seen = gains(given, made, self.gain.to(made.device))
-        edited = self.point(seen)
-        return made if edited is seen else (given * edited).to(made.dtype)
 
-    def _passed_columns(self, tensor: Tensor) -> Tensor:
-        assert self.columns is not None
-        by_token = tensor.transpose(1, 2) if self.is_by_head else tensor
-        flat = by_token.flatten(2)
-        columns = self.columns.to(flat.device)
-        seen = flat[..., columns].transpose(1, 2)  # a copy
-        edited = self.point(seen)
-        if edited is seen:
-            return tensor
-        changed = flat.clone()
-        changed[..., columns] = edited.transpose(1, 2).to(flat.dtype)
-        changed = changed.reshape(by_token.shape)
-        return changed.transpose(1, 2) if self.is_by_head else changed
+def _passed_columns(hook: Hook, tensor: Tensor) -> Tensor:
+    assert hook.columns is not None
+    by_token = tensor.transpose(1, 2) if hook.is_by_head else tensor
+    flat = by_token.flatten(2)
+    columns = hook.columns.to(flat.device)
+    seen = flat[..., columns].transpose(1, 2)  # a copy
+    edited = hook.point(seen)
+    if edited is seen:
+        return tensor
+    changed = flat.clone()
+    changed[..., columns] = edited.transpose(1, 2).to(flat.dtype)
+    changed = changed.reshape(by_token.shape)
+    return changed.transpose(1, 2) if hook.is_by_head else changed
 
 
 def install(named: Named) -> None:
@@ -109,8 +98,8 @@ def install(named: Named) -> None:
 
 
 def _install_hooks(module: nn.Module, hooks: Sequence[Hook]) -> None:
-    entering = _passages(hooks, is_output=False)
-    leaving = _passages(hooks, is_output=True)
+    entering = [hook for hook in hooks if not hook.is_output]
+    leaving = [hook for hook in hooks if hook.is_output]
     entered, left = ([hook.point for hook in each] for each in (entering, leaving))
 
     def enter(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -118,13 +107,13 @@ def _install_hooks(module: nn.Module, hooks: Sequence[Hook]) -> None:
             return None
         changed = False
         listed, named = list(args), dict(kwargs)
-        for passage in _of_this_call(entering, (id(module), "in")):
-            assert passage.slot is not None
-            held: Any = listed if isinstance(passage.slot, int) else named
-            tensor = held[passage.slot]
-            edited = passage.passed(tensor, _n_rows())
+        for hook in _of_this_call(entering, (id(module), "in")):
+            assert hook.slot is not None
+            held: Any = listed if isinstance(hook.slot, int) else named
+            tensor = held[hook.slot]
+            edited = _passed(hook, tensor, _n_rows())
             changed |= edited is not tensor
-            held[passage.slot] = edited
+            held[hook.slot] = edited
         return (tuple(listed), named) if changed else None
 
     def leave(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> Any:
@@ -133,13 +122,13 @@ def _install_hooks(module: nn.Module, hooks: Sequence[Hook]) -> None:
         is_tensor = isinstance(output, Tensor)
         parts = [output] if is_tensor else list(output)
         changed = False
-        for passage in _of_this_call(leaving, (id(module), "out")):
-            place = 0 if passage.slot is None else passage.slot
+        for hook in _of_this_call(leaving, (id(module), "out")):
+            place = 0 if hook.slot is None else hook.slot
             assert isinstance(place, int)
-            if passage.gain is None:
-                edited = passage.passed(parts[place], _n_rows())
+            if hook.gain is None:
+                edited = _passed(hook, parts[place], _n_rows())
             else:
-                edited = passage.passed_gain(_first_tensor(args, kwargs), parts[place])
+                edited = _passed_gain(hook, _first_tensor(args, kwargs), parts[place])
             changed |= edited is not parts[place]
             parts[place] = edited
         if not changed:
@@ -156,32 +145,16 @@ def _first_tensor(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
     return next(each for each in (*args, *kwargs.values()) if isinstance(each, Tensor))
 
 
-def _passages(hooks: Sequence[Hook], *, is_output: bool) -> list[_Passage]:
-    return [
-        _Passage(
-            hook.call.number,
-            hook.slot,
-            hook.point,
-            hook.columns,
-            hook.is_by_head,
-            hook.factor,
-            hook.gain,
-        )
-        for hook in hooks
-        if hook.is_output == is_output
-    ]
-
-
-def _of_this_call(passages: Sequence[_Passage], key: tuple[int, str]) -> Iterator[_Passage]:
-    """Yield the hooked passages of this call; a module called once has no number."""
+def _of_this_call(hooks: Sequence[Hook], key: tuple[int, str]) -> Iterator[Hook]:
+    """Yield the hooks of this call whose points are watched; a module called once has no number."""
     number = 0
-    if len({passage.number for passage in passages}) > 1:
+    if len({hook.call.number for hook in hooks}) > 1:
         current = state.get()
-        number = passages[0].number + (current.next_call(key) if current is not None else 0)
-    for passage in passages:
-        is_this = passage.number == number or len(passages) == 1
-        if is_this and is_hooked(passage.point):
-            yield passage
+        number = hooks[0].call.number + (current.next_call(key) if current is not None else 0)
+    for hook in hooks:
+        is_this = hook.call.number == number or len(hooks) == 1
+        if is_this and is_hooked(hook.point):
+            yield hook
 
 
 def _n_rows() -> int:

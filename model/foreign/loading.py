@@ -21,10 +21,7 @@ from torch import nn
 
 from headlight.model.checkpoint.files import CONFIG, CheckpointError, require_memory
 from headlight.model.extras import missing, warn_if_newer
-from headlight.model.foreign.folder import (
-    LEAST_TABLE,
-    ForeignFolder,
-)
+from headlight.model.foreign.folder import LEAST_TABLE, ForeignFolder
 from headlight.model.foreign.outputs import LANGUAGE, takes_no_text, takes_targets
 from headlight.model.hooks import SkipInitialisation
 
@@ -287,7 +284,7 @@ def unknown_output(model_type: str, name: str | None) -> str:
     """Return the sentence that refuses a class which reads no text or has another head."""
     kind = getattr(transformers_library(), name or "", None)
     if kind is not None and (given := takes_no_text(kind)):
-        return f"{name} reads {given}, and not the tokens of a text, so it cannot be shown"
+        return f"{name} reads {given}, so it cannot be shown"
     if kind is not None and takes_targets(kind):
         return (
             f"{name} is an encoder–decoder whose decoder predicts no tokens; save the model with "

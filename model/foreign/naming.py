@@ -64,13 +64,8 @@ def _reason_without_attention(recorded: Recorder) -> str:
             f"the softmax of its attention is computed by a {whole[0][0]}, apart from the products "
             "of queries, keys and values"
         )
-    wide = [softmax for softmax in recorded.softmaxes if len(softmax[1]) >= 3]
-    if wide:
-        kind, shape = wide[0]
-        return (
-            f"no softmax is over the tokens of the text: that of its {kind} has the shape {shape} "
-            f"for texts of {N_SOURCE} tokens"
-        )
+    if other := recorded.other_shape():
+        return f"no softmax is over the tokens of the text{other}"
     return "no softmax attention was found in a pass of the model"
 
 
@@ -180,7 +175,8 @@ def _path_of_layer(name: str, lists: set[str]) -> str:
 def _stream_of(inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> Tensor | None:
     shapes = {tuple(tensor.shape) for tensor in outputs}
     for tensor in inputs:
-        if tensor.ndim == 3 and tensor.is_floating_point() and tuple(tensor.shape) in shapes:
+        is_by_row = tensor.ndim == 3 and tensor.shape[0] == N_ROWS  # XLNet's has its tokens first
+        if is_by_row and tensor.is_floating_point() and tuple(tensor.shape) in shapes:
             return tensor
     return None
 

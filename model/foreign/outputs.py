@@ -28,8 +28,13 @@ def task_in(task: str, config: Any) -> str:
     """Return the task of a model, which its config may narrow from one label to a score.
 
     Without a token of padding, the library would read only one text at a time for a label.
+
+    Raises:
+        CheckpointError: it reads characters, or pieces of something else.
     """
     text = config.get_text_config()
+    if not hasattr(text, "vocab_size"):
+        raise CheckpointError(f"a {config.model_type} reads no tokens of a vocabulary")
     if task in OF_TEXT and text.pad_token_id is None:
         text.pad_token_id = -1
     if task == "label" and config.num_labels == 1:
@@ -117,6 +122,8 @@ def takes_targets(kind: type[Any]) -> bool:
 
 
 def takes_no_text(kind: type[Any]) -> str:
-    """Return the input that a class reads in place of tokens; empty: it reads tokens."""
+    """Return the input that a class reads in place of tokens alone; empty: it reads tokens."""
+    if hasattr(kind, "get_text_features"):  # of CLIP
+        return "an image or a sound with each text (save its text model by itself)"
     name = str(getattr(kind, "main_input_name", "input_ids"))
-    return "" if name == "input_ids" else name
+    return "" if name == "input_ids" else f"{name}, and not the tokens of a text"

@@ -10,13 +10,7 @@ from typing import Any
 
 from headlight.model.checkpoint.files import CheckpointError
 from headlight.model.description import MODES, Pooling
-from headlight.model.foreign.folder import (
-    MODULES,
-    POOLING,
-    SENTENCES,
-    read_any_json,
-    read_json,
-)
+from headlight.model.foreign.folder import MODULES, POOLING, SENTENCES, read_any_json, read_json
 
 _NAMES = {
     "mean_tokens": "mean",
@@ -45,20 +39,23 @@ def read_pooling(folder: Path, config: Any) -> tuple[Pooling | None, str]:
     kinds = [str(each.get("type", "")).rpartition(".")[2] for each in modules]
     if kinds[:2] != ["Transformer", "Pooling"] or kinds[2:] not in ([], ["Normalize"]):
         return None, f"{MODULES} lists {', '.join(kinds)[:100]}, and not all of it is read"
+    if str(where := modules[1].get("path")) != Path(POOLING).parent.name:
+        return None, f"{MODULES} says that its pooling lies in {str(where)[:100]!r}: it is not read"
     options = read_json(folder, POOLING)
     width = getattr(config.get_text_config(), "hidden_size", None)
     said = options.get("word_embedding_dimension", options.get("embedding_dimension", width))
     if said != width:
         raise CheckpointError(
-            f"{folder / POOLING}: word_embedding_dimension ({said}) is not the width of the model, "
-            f"{width}"
+            f"{folder / POOLING}: word_embedding_dimension ({said!r}) must be the width of the "
+            f"model, {width}"
         )
     chosen = [name for name, value in options.items() if name.startswith(_PREFIX) and value is True]
     named = options.get("pooling_mode")
     modes = [named] if named else [_NAMES.get(name.removeprefix(_PREFIX)) for name in chosen]
     (mode,) = modes if len(modes) == 1 else (None,)
     if mode not in MODES or options.get("include_prompt") is False:
-        return None, f"{POOLING} names a pooling that is not read: {', '.join(chosen) or named}"
+        names = str(named or ", ".join(chosen))[:100]
+        return None, f"{POOLING} names no pooling that is read: {names or 'none at all'}"
     limits = read_json(folder, SENTENCES) if (folder / SENTENCES).exists() else {}
     if limits.get("do_lower_case"):
         return None, f"{SENTENCES} has each text written in small letters first"

@@ -134,6 +134,13 @@ class Recorder:
         others = (n for size, n in self._n_small_softmaxes.items() if size not in made)
         return self.n_unnamed_softmaxes + sum(others)
 
+    def other_shape(self) -> str:
+        """Say the shape of a softmax that is not over the tokens; empty: there is none."""
+        for kind, shape in self.softmaxes:
+            if len(shape) >= 3 and shape[-2:] not in self.lengths:
+                return f": that of its {kind} has the shape {shape} for texts of {N_SOURCE} tokens"
+        return ""
+
     # --- modules ---------------------------------------------------------------------------------
 
     @contextmanager

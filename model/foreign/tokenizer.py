@@ -10,12 +10,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from headlight.model.checkpoint.files import (
-    MAX_BYTES,
-    TOKENIZER,
-    CheckpointError,
-    require_file,
-)
+from headlight.model.checkpoint.files import MAX_BYTES, TOKENIZER, CheckpointError, require_file
 from headlight.model.foreign.chat import ChatTemplate, read_template
 from headlight.model.foreign.folder import ForeignFolder, is_in_pairs, read_json
 from headlight.model.foreign.loading import MissingExtra, quiet, transformers_library

@@ -18,11 +18,7 @@ from typing import TYPE_CHECKING
 
 from headlight.model.config import Architecture
 from headlight.model.hooks import Edit
-from headlight.model.interventions.intervention import (
-    ImpossibleIntervention,
-    Intervention,
-    Places,
-)
+from headlight.model.interventions.intervention import ImpossibleIntervention, Intervention, Places
 from headlight.model.quantization.affine import (
     Quantization,
     UnknownPart,

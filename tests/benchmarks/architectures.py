@@ -70,11 +70,6 @@ FIXED = {
     "mamba_d_ssm": 64,
     "mamba_expand": 2,
 }
-TASKS = {
-    "causal": "MODEL_FOR_CAUSAL_LM_MAPPING_NAMES",
-    "masked": "MODEL_FOR_MASKED_LM_MAPPING_NAMES",
-    "seq2seq": "MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES",
-}
 OF_PARTS = (
     "value_weighted",
     "head_outputs",
@@ -119,7 +114,10 @@ def make(model_type, task, changes=None):
     import transformers
     from transformers.models.auto import configuration_auto, modeling_auto
 
-    name = getattr(modeling_auto, TASKS[task])[model_type]
+    from headlight.model.foreign.loading import TASKS
+    from headlight.model.foreign.outputs import inputs_for
+
+    name = getattr(modeling_auto, TASKS[task].split()[-1])[model_type]
     kind = getattr(transformers, name if isinstance(name, str) else name[0])
     config_class = configuration_auto.CONFIG_MAPPING[model_type]
     reasons = []
@@ -153,7 +151,7 @@ def make(model_type, task, changes=None):
             ids = torch.randint(5, 300, (1, 5), generator=generator)
             inputs = {"input_ids": ids} | ({"decoder_input_ids": ids} if task == "seq2seq" else {})
             with torch.inference_mode():
-                model(**inputs)
+                model(**inputs_for(task, inputs))
             return model, ""
         except Exception as error:
             reasons.append((str(error).strip() or type(error).__name__).splitlines()[0][:150])
@@ -234,6 +232,8 @@ def _work(model_type, task, pipe):
 def every_type():
     """Return every model type with a language model, and its task."""
     from transformers.models.auto import modeling_auto
+
+    from headlight.model.foreign.loading import TASKS
 
     tasks = {}
     for task in ("seq2seq", "masked", "causal"):

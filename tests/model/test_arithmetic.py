@@ -2,15 +2,7 @@
 
 import pytest
 
-from headlight.model.arithmetic import (
-    FORMS,
-    N_TEST,
-    N_VALID,
-    Problem,
-    mark,
-    split,
-    value_of,
-)
+from headlight.model.arithmetic import FORMS, N_TEST, N_VALID, Problem, mark, split, value_of
 
 PROBLEM = Problem(47, 23)
 CHAIN = "47*20+47*3=940+141=1081"

@@ -20,12 +20,7 @@ from headlight.schemas.atlas import AtlasSearchRequest
 from headlight.schemas.circuits import CircuitRequest
 from headlight.schemas.edit_kinds.form import EditForm
 from headlight.schemas.generation import GenerateRequest
-from headlight.schemas.traces import (
-    PositionalRequest,
-    TokenizeRequest,
-    TraceRequest,
-    TracesRequest,
-)
+from headlight.schemas.traces import PositionalRequest, TokenizeRequest, TraceRequest, TracesRequest
 
 FORMS: dict[type[BaseModel], str] = {
     TokenizeRequest: "text",

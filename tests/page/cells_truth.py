@@ -7,14 +7,7 @@ import numpy as np
 
 from tests.page import views_truth as views
 from tests.page.truth import FalseSentence, Side, hold, is_near, plain, shown
-from tests.page.views_truth import (
-    CHANCE,
-    NUMBER,
-    TOP,
-    ViewJudge,
-    equals,
-    number,
-)
+from tests.page.views_truth import CHANCE, NUMBER, TOP, ViewJudge, equals, number
 
 FULL = {"capture": ["*.weights"], "analyses": []}
 PART = r"(?P<part>attention|cross-attention|experts|feed-forward network)"

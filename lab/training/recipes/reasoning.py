@@ -27,11 +27,7 @@ from headlight.lab.training.batches import Batch, Material, generator_of
 from headlight.lab.training.chains import WrittenChains, reward_of, write_chains
 from headlight.lab.training.config import BATCH_SETTINGS, LoopConfig, Recipe, require
 from headlight.lab.training.loop import STATE, Lesson, Loop
-from headlight.lab.training.policy_gradient import (
-    group_advantages,
-    policy_loss,
-    shared_log_probs,
-)
+from headlight.lab.training.policy_gradient import group_advantages, policy_loss, shared_log_probs
 from headlight.model.arithmetic import FORMS, Problem, Split, split
 from headlight.model.checkpoint.card import ModelCard
 from headlight.model.checkpoint.loading import save

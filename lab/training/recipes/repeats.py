@@ -15,12 +15,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from headlight.lab.training.batches import (
-    Batch,
-    Material,
-    generator_of,
-    repeated_rows,
-)
+from headlight.lab.training.batches import Batch, Material, generator_of, repeated_rows
 from headlight.lab.training.config import LoopConfig, require
 from headlight.lab.training.recipes import gpt, positions
 

@@ -2,13 +2,7 @@
 
 import pytest
 
-from headlight.chapters.chapter import (
-    MAX_BYTES,
-    ChapterError,
-    link_of,
-    opened_by,
-    read_chapter,
-)
+from headlight.chapters.chapter import MAX_BYTES, ChapterError, link_of, opened_by, read_chapter
 from headlight.chapters.library import SHIPPED, Library, circle_in, read_file
 from headlight.chapters.outcomes import Opens
 from headlight.commands.chapter import TEMPLATE

@@ -10,12 +10,7 @@ import pytest
 
 import headlight
 from headlight.client import read_trace
-from headlight.saved_page import (
-    OF_A_POSITION,
-    Archive,
-    render,
-    whole_requests,
-)
+from headlight.saved_page import OF_A_POSITION, Archive, render, whole_requests
 from headlight.schemas.traces import TraceRequest
 
 HOSTILE = "<b>the</b> </script><script>alert(1)</script> <!-- {{ text }} & cat"

@@ -7,13 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from headlight.lab.data.deduplication import (
-    Deduplicator,
-    jaccard,
-    normalize,
-    shingles,
-    signature,
-)
+from headlight.lab.data.deduplication import Deduplicator, jaccard, normalize, shingles, signature
 from headlight.lab.data.documents import stream_documents
 from headlight.model.experiments import minhash
 

@@ -6,13 +6,7 @@ from collections import Counter
 import pytest
 import torch
 
-from headlight.lab.evaluation.moe import (
-    KINDS,
-    TokenKinds,
-    count_taken,
-    expert_tokens,
-    lower_end,
-)
+from headlight.lab.evaluation.moe import KINDS, TokenKinds, count_taken, expert_tokens, lower_end
 from headlight.model.corpus import CorpusError, TokenStream
 from headlight.model.tokenizer import train_tokenizer
 

@@ -23,12 +23,7 @@ from headlight.lab.evaluation.translate import (
     typed_figures,
     unseen_names,
 )
-from headlight.lab.evaluation.word_alignment import (
-    aligner,
-    best_aligners,
-    read_gold,
-    short_pairs,
-)
+from headlight.lab.evaluation.word_alignment import aligner, best_aligners, read_gold, short_pairs
 from headlight.lab.training import gender_text
 from headlight.lab.training.augmentation import NAMES as PARTS_OF_NAMES
 from headlight.lab.training.batches import is_held_out

@@ -18,10 +18,7 @@ from headlight.model.atlas.shards import Settings
 from headlight.model.checkpoint.card import fits
 from headlight.model.checkpoint.loading import load
 from headlight.model.checkpoint.profile import SHAPE
-from headlight.model.controlled_sentences import (
-    antecedent_sentences,
-    subject_sentences,
-)
+from headlight.model.controlled_sentences import antecedent_sentences, subject_sentences
 from headlight.model.corpus import CorpusError, SentencePair, read_documents
 from headlight.model.profiles.measure import profile_heads, sentences_of
 from headlight.model.tracing import trace

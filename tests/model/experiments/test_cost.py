@@ -7,12 +7,7 @@ from pydantic import ValidationError
 
 from headlight.model.config import ExpertsConfig, TransformerConfig
 from headlight.model.experiments import cost as module
-from headlight.model.experiments.cost import (
-    EXPERIMENT,
-    eager,
-    fused,
-    loop_scores,
-)
+from headlight.model.experiments.cost import EXPERIMENT, eager, fused, loop_scores
 from headlight.model.transformer import Transformer
 
 SMALL = {"n_tokens": 4, "d_model": 8, "megabytes": 1}

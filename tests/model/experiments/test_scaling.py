@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from headlight.model.experiments.scaling import (
-    EXPERIMENT,
-    jacobian_norm,
-    softmax,
-    widths_up_to,
-)
+from headlight.model.experiments.scaling import EXPERIMENT, jacobian_norm, softmax, widths_up_to
 
 
 def test_products_of_unit_normals_have_variance_d():

@@ -13,11 +13,7 @@ from safetensors.torch import load_file, save_file
 from headlight.model.checkpoint.loading import CheckpointError, load
 from headlight.model.foreign import is_foreign
 from headlight.model.foreign.checks import EAGER
-from headlight.model.foreign.folder import (
-    INDEX,
-    SINGLE,
-    read_folder,
-)
+from headlight.model.foreign.folder import INDEX, SINGLE, read_folder
 from headlight.model.foreign.model import ForeignModel, load_foreign
 from headlight.model.foreign.tokenizer_parts import _CHILD
 

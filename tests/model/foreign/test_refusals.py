@@ -60,6 +60,7 @@ def test_a_value_that_the_library_does_not_know_is_named(refused):
     ("model_type", "architecture", "way_out"),
     [
         ("vit", "ViTForImageClassification", "reads pixel_values, and not the tokens of a text"),
+        ("clip", "CLIPModel", "save its text model by itself"),
         ("bert", "BertForPreTraining", "save the model as BertLMHeadModel or BertForMaskedLM"),
         ("bart", "BartForSequenceClassification", "an encoder–decoder whose decoder predicts no"),
     ],

@@ -4,9 +4,11 @@ import pytest
 import torch
 
 from headlight.analyses.analysis_registry import available
-from headlight.model.foreign.installing import _Passage
+from headlight.model.foreign.installing import _passed
 from headlight.model.foreign.loading import quiet
 from headlight.model.foreign.passes import Points
+from headlight.model.foreign.probe import Call
+from headlight.model.foreign.sites import Hook
 from headlight.model.foreign.writes import fit_step
 from headlight.model.hooks import Capture, HookPoint
 from headlight.model.interventions.site_edit import SiteEdit
@@ -198,11 +200,11 @@ def test_a_tensor_that_changes_after_its_point_leaves_the_capture_as_it_was(axes
     if columns is not None:
         axes = "batch head query d_head"
     point = HookPoint(axes)
-    passage = _Passage(0, None, point, columns, False)
+    hook = Hook(Call("", torch.nn.Identity(), 0, 0), None, True, point, columns)
     source = torch.arange(24.0).reshape(1, 6, 4)
     points = Points({"site": point})
     with points.capture_sites(["site"]) as captured:
-        passed = passage.passed(source, 1)
+        passed = _passed(hook, source, 1)
         expected = captured["site"].clone()
         passed += 1
         source += 1

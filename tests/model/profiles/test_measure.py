@@ -9,10 +9,7 @@ import torch
 from headlight.model.checkpoint.card import fits, rounded
 from headlight.model.checkpoint.loading import load
 from headlight.model.checkpoint.profile import SHAPE
-from headlight.model.controlled_sentences import (
-    antecedent_sentences,
-    subject_sentences,
-)
+from headlight.model.controlled_sentences import antecedent_sentences, subject_sentences
 from headlight.model.corpus import CorpusError, SentencePair
 from headlight.model.interventions.head_ablation import HeadAblation
 from headlight.model.profiles.ablation import ablated_in

@@ -6,9 +6,7 @@ import random
 import numpy as np
 import pytest
 
-from headlight.model.text_quality.classifier import (
-    read_classifier,
-)
+from headlight.model.text_quality.classifier import read_classifier
 from headlight.model.text_quality.features import FEATURES, Text, features_of
 
 STORY = (
