@@ -368,6 +368,11 @@ class Settings(BaseSettings):
         description="Origins of other pages whose scripts may call the API, separated by commas, "
         "as `https://notebook.example.org`; `*` is any. Cookies are never accepted.",
     )
+    embed_origins: Several = Field(
+        (),
+        description="Origins of pages that may show a view in a frame, separated by commas: the "
+        "page's address with `?embed` before the `#`. None may by default.",
+    )
     root_path: str = Field(
         "",
         pattern=rf"^{ROOT_PATH.pattern}$",
@@ -440,7 +445,7 @@ class Settings(BaseSettings):
                 raise ValueError(f"key {place} is not {rule}; try `openssl rand -hex 32`")
         return keys
 
-    @field_validator("cors_origins")
+    @field_validator("cors_origins", "embed_origins")
     @classmethod
     def _check_origins(cls, origins: tuple[str, ...]) -> tuple[str, ...]:
         for origin in origins:

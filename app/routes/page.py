@@ -13,6 +13,7 @@ from fastapi.templating import Jinja2Templates
 from markupsafe import Markup
 
 from headlight.addresses import root_of
+from headlight.middleware.security import CONTENT_SECURITY_POLICY
 from headlight.model.checkpoint.card import flatten, to_markdown
 from headlight.models.cards import model_answer, prose_of
 from headlight.problems import Problem, described
@@ -82,8 +83,18 @@ async def page(request: Request) -> Response:
 
 
 def _application(request: Request, status: int = 200) -> Response:
-    is_open = not request.app.state.services.settings.api_keys  # what is fetched early has no key
-    return _page(request, "index.html", status, logo=logo(), is_open=is_open)
+    """Return the application; with `?embed` one view of it, for a frame in another page."""
+    settings = request.app.state.services.settings
+    is_open = not settings.api_keys  # what is fetched early has no key
+    is_embedded = "embed" in request.query_params
+    context = {"logo": logo(), "is_open": is_open, "is_embedded": is_embedded}
+    response = _page(request, "index.html", status, **context)
+    if is_embedded and settings.embed_origins:
+        # Browsers that read frame-ancestors do not read X-Frame-Options.
+        response.headers["Content-Security-Policy"] = CONTENT_SECURITY_POLICY.replace(
+            "frame-ancestors 'none'", " ".join(("frame-ancestors", *settings.embed_origins))
+        )
+    return response
 
 
 @router.get("/s/{link_id}")

@@ -167,6 +167,10 @@ const chapters = document.getElementById('chapters'); // a saved page has none
 chapters?.addEventListener('click', () => openChapters(({ openList }) => openList(announce)));
 if (store.state.chapter !== '')
   openChapters(({ openFromAddress }) => openFromAddress(announce, openedAt));
+const whole = document.getElementById('whole'); // of a page in a frame
+whole?.addEventListener('click', () =>
+  whole.setAttribute('href', location.pathname + location.hash),
+);
 if (whyLost) import('./ui/share.js').then(({ tellLost }) => tellLost(whyLost));
 watchSticky(byId('sentence'));
 watchSticky(byId('pinned'), byId('said'));

@@ -282,3 +282,11 @@ def test_head_and_options_are_answered_on_every_route(client):
         if "GET" in options.headers["allow"]:
             assert client.head(path).status_code == get.status_code
             assert client.head(path).content == b""
+
+
+def test_only_listed_origins_may_frame_a_view_and_only_at_its_address(client, client_with):
+    framing = client_with(embed_origins=(NOTEBOOK,))
+    assert f"frame-ancestors {NOTEBOOK}" in policy_of(framing.get("/?embed"))
+    assert 'class="is-embedded"' in framing.get("/?embed").text
+    for answer in (framing.get("/"), framing.get("/docs?embed"), client.get("/?embed")):
+        assert policy_of(answer).endswith("frame-ancestors 'none'")
