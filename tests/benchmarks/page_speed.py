@@ -56,6 +56,19 @@ IS_STILL = "lastPaint > 0 && performance.now() - lastPaint > 1500"
 # An answer of a cache has no size.
 N_REQUESTS = "1 + performance.getEntriesByType('resource').filter((r) => r.transferSize > 0).length"
 MOST_REQUESTS, MOST_REQUESTS_AGAIN = 15, 5
+# Frames come with the screen, every 16.7 ms at 60 Hz: the work is from a frame's start to its end.
+WATCH_FRAMES = """() => {
+  window.work = [];
+  const { port1, port2 } = new MessageChannel();
+  let start = 0;
+  port1.onmessage = () => window.work.push(performance.now() - start);
+  const onFrame = () => {
+    start = performance.now();
+    port2.postMessage(0);
+    requestAnimationFrame(onFrame);
+  };
+  requestAnimationFrame(onFrame);
+}"""
 FIRST_PAINT = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
 
 
@@ -175,6 +188,17 @@ def test_typing_is_drawn_within_half_a_second_and_another_head_at_once(chromium,
     tell(f"the next letter; from the key of the next head to its drawing {median(switched):.0f} ms")
     assert median(typed) < 500
     assert median(switched) < 120
+
+
+def test_a_frame_of_the_switched_scene_takes_less_than_a_quarter_of_its_time(chromium, url):
+    page, _ = opened(chromium, url)
+    page.evaluate(WATCH_FRAMES)
+    page.click("#switch")
+    time.sleep(1.2)
+    work = page.evaluate("work")
+    page.context.close()
+    tell(f"work in a frame of the switched scene {median(work):.1f} ms, of {len(work)} frames")
+    assert median(work) < 4
 
 
 def until_drawn(page, key):
