@@ -204,7 +204,7 @@ export function isWord(token) {
  * Return the end of a contraction, such as the `'t` of “didn’t”, which has no space before it.
  * @param {Token} token
  */
-function isEnding({ text, start }) {
+export function isEnding({ text, start }) {
   return start > 0 && /^['’]\p{L}/u.test(text);
 }
 

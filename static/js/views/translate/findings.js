@@ -6,7 +6,7 @@
 import { findPlaces, tokensOf, weightsAt } from '../../trace/attention.js';
 import { enumerated } from '../../words/lists.js';
 import { matrixAt, rowOf } from '../../trace/trace.js';
-import { isWord } from '../../trace/word_names.js';
+import { isEnding, isWord } from '../../trace/word_names.js';
 import { namedUnit, tokensIn } from '../../trace/words.js';
 
 /**
@@ -24,13 +24,13 @@ export function wordLinks({ rows, columns, weights, links }, least = 0.5) {
 }
 
 /**
- * Return the neighbours of the translation whose words are the other way round in the sentence.
+ * Return which neighbours of the translation change places; a contraction is one word.
  * @param {Alignment} subject
  */
 export function swapsIn({ rows, columns, links }) {
   return links.flatMap((link) => {
     const next = links.find(({ row }) => row === link.row + 1);
-    if (!next || next.column >= link.column) return [];
+    if (!next || next.column >= link.column || isEnding(columns[link.column])) return [];
     const [first, second] = [link, next].map(({ row }) => namedUnit(rows, row));
     const [before, after] = [next, link].map(({ column }) => namedUnit(columns, column));
     return [

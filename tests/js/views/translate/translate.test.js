@@ -1,5 +1,6 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { test } from 'node:test';
+import { swapsIn } from '../../../../static/js/views/translate/findings.js';
 import { translate } from '../../../../static/js/views/translate/translate.js';
 import { FRAME, pairTrace, plain } from '../../sample.js';
 
@@ -84,6 +85,19 @@ test('the finding names the words that change places and those that become sever
   weak.analyses.alignment.links = matrix(Int32Array.from([0, 0, 1, 0, 0, 1, 0, 0]));
   const told = translate.wording(pairTrace(), state({ answers: { alignment: { trace: weak } } }));
   match(told.answer[0], /2 of 2 words/);
+});
+
+test('the parts of a contraction change no places', () => {
+  const [did, not] = [
+    { text: 'didn', start: 3, end: 7 },
+    { text: '’t', start: 7, end: 9 },
+  ].map((token) => ({ ...token, is_special: false }));
+  const [row, next] = [
+    { row: 0, column: 1 },
+    { row: 1, column: 0 },
+  ];
+  deepEqual(swapsIn({ rows: [did, did], columns: [did, not], links: [row, next] }), []);
+  equal(swapsIn({ rows: [did, did], columns: [did, did], links: [row, next] }).length, 1);
 });
 
 test('a chosen word leads to the row that wrote it and to the row that it reads next', () => {
