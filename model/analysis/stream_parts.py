@@ -182,6 +182,40 @@ class StreamReader:
         found[f"{self.stack}.embedding"] = matrix[:, 0] * factor
         return found, shifts
 
+    def through_heads(
+        self,
+        matrix: Float[Tensor, "d_model out"],
+        factor: Float[Tensor, " position"],
+        along: Float[Tensor, "out position"],
+    ) -> Iterator[tuple[str, str, Float[Tensor, "head d_head position"]]]:
+        """Yield how names of an attention's heads begin, its path, and what reads its contexts.
+
+        The arguments are those of `parts`, and a direction that reads what the matrix reads.
+        """
+        for step in reversed(steps_to(list(self.trace), self.site)):
+            if self.config.norm_place == "post":
+                _, (matrix, factor), _ = self._through_norm(step, matrix, factor)
+            for path in step.attentions:
+                reader = (matrix @ along) * factor
+                if f"{path}.gain" in self.trace:
+                    reader = reader * self.wide(f"{path}.gain").T
+                output = self._output_of(path).float()
+                read = output.flatten(0, 1) @ reader.to(output.device, torch.float32)
+                by_head = read.view(*output.shape[:2], -1).cpu()
+                yield f"{self._begin_of(path)}{step.layer}.", path, by_head
+            if (carry := self._carry_of(step)) is not None:
+                matrix = carry[:, None] * matrix
+
+    def _begin_of(self, path: str) -> str:
+        is_cross = path.endswith(".cross_attention")
+        return "cross." if is_cross else prefix_of(self.config, self.stack)
+
+    def _output_of(self, path: str) -> Float[Tensor, "head d_head d_model"]:
+        output = self.weights.outputs(path)
+        if output is None:
+            raise ValueError(f"the matrix that {path} writes with is not known")
+        return output
+
     def _carry_of(self, step: _Step) -> Float[Tensor, " d_model"] | None:
         """Return the factors by which a step multiplies the stream; None: 1."""
         carry = self.weights.carries.get(step.network or step.attentions[0])
@@ -217,11 +251,9 @@ class StreamReader:
     ) -> tuple[list[Part], Float[Tensor, "head position out"]]:
         contexts = torch.from_numpy(self.trace[f"{path}.context"])[:, self.at].double()
         read = self._through_output(path, matrix, factor, contexts)
-        kind = path.rpartition(".")[2]
-        begin = "cross." if kind == "cross_attention" else prefix_of(self.config, self.stack)
         parts = [
             Part(
-                name=f"{begin}{layer}.{head}",
+                name=f"{self._begin_of(path)}{layer}.{head}",
                 kind="head",
                 stack=self.stack,
                 layer=layer,
@@ -236,9 +268,7 @@ class StreamReader:
         self, path: str, matrix: Tensor, factor: Tensor, contexts: Tensor
     ) -> Float[Tensor, "head position out"]:
         """Return what a matrix reads of the contexts of an attention, through its W_O."""
-        output = self.weights.outputs(path)
-        if output is None:
-            raise ValueError(f"the matrix that {path} writes with is not known")
+        output = self._output_of(path)
         if f"{path}.gain" in self.trace:
             gains = self.wide(f"{path}.gain")  # of each position, a multiple of one vector
             first = gains[0]
@@ -253,8 +283,7 @@ class StreamReader:
 
     def of_head(self, part: Part, vectors: Float[Tensor, "row d_head"], at: int) -> Tensor:
         """Return what was read of vectors that a head writes at one of the positions."""
-        (matrix, factor), output = self.through[part.path], self.weights.outputs(part.path)
-        assert output is not None
+        (matrix, factor), output = self.through[part.path], self._output_of(part.path)
         assert part.head is not None
         written = vectors @ output[part.head].double().cpu()
         return (written @ matrix) * factor[at]

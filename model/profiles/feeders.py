@@ -10,12 +10,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor
 
 from headlight.model.analysis.score_attribution import (
     LEAST_WEIGHT,
@@ -26,9 +23,8 @@ from headlight.model.analysis.score_attribution import (
     facts_of,
     sites_for,
 )
-from headlight.model.analysis.stream_parts import Part
 from headlight.model.served import Served
-from headlight.model.trace import NamedArray, Trace
+from headlight.model.trace import Trace
 from headlight.model.tracing import PassSpec, run_batch, tokenize
 
 SIDES = ("queries", "keys", "values")
@@ -59,9 +55,8 @@ def measure_feeders(checkpoint: Served, profile: Mapping[str, Any]) -> dict[str,
         known = [site for site in checkpoint.description.site_names if site in wanted]
         text = tokenize(checkpoint, example["text"], example["target"] or None)
         (trace,) = run_batch(checkpoint, PassSpec((*known,)), [text])
-        shuffled = _shuffled(trace)
         for cell in cells:
-            _add(checkpoint, trace, shuffled, cell, (sums, controls))
+            _add(checkpoint, trace, cell, (sums, controls))
     return {
         path: [
             {side: _named(sums, controls, (path, head, side)) for side in SIDES}
@@ -80,20 +75,7 @@ def _cells(profile: Mapping[str, Any], sentence: int, paths: Mapping[str, Any]) 
                     yield Cell(path=path, head=head, query=each["query"], key=each["key"])
 
 
-def _shuffled(trace: Trace) -> Trace:
-    """Return a trace in which every head has the context of its neighbour."""
-    tensors = {
-        site: NamedArray(array.axes, np.roll(array.data, 1, axis=0))
-        if site.endswith("attention.context")
-        else array
-        for site, array in trace.tensors.items()
-    }
-    return replace(trace, tensors=tensors)
-
-
-def _add(
-    model: Served, trace: Trace, shuffled: Trace, cell: Cell, sums: tuple[Shares, Shares]
-) -> None:
+def _add(model: Served, trace: Trace, cell: Cell, sums: tuple[Shares, Shares]) -> None:
     """Add the shares of a cell, and those of the shuffled heads."""
     weights = trace[f"{cell.path}.weights"][cell.head, cell.query]
     try:
@@ -112,22 +94,19 @@ def _add(
     }
     read = {side: each.coefficients @ each.final for side, each in sides.items()}
     along = {"queries": read["keys"], "keys": read["queries"], "values": read.get("values")}
-    for side in sides:
+    for side, each in sides.items():
         direction = along[side]
         assert direction is not None
-        whole = float(read[side] @ direction)
-        other = Side(model, shuffled, cell, side, *places[side])
-        for total, (parts, vectors) in zip(sums, (sides[side].parts(), other.parts()), strict=True):
-            counted = total.setdefault((cell.path, cell.head, side), defaultdict(float))
-            counted[""] += whole
-            for part, share in _shares(parts, vectors @ direction):
-                counted[part.name] += share
-
-
-def _shares(parts: list[Part], numbers: Tensor) -> Iterator[tuple[Part, float]]:
-    for part, number in zip(parts, numbers.tolist(), strict=True):
-        if part.kind == "head":
-            yield part, number
+        key = (cell.path, cell.head, side)
+        counted = [total.setdefault(key, defaultdict(float)) for total in sums]
+        for total in counted:
+            total[""] += float(read[side] @ direction)
+        for begin, path, reader in each.through_heads(direction):
+            contexts = torch.from_numpy(trace[f"{path}.context"])[:, each.at]
+            for total, written in zip(counted, (contexts, contexts.roll(1, dims=0)), strict=True):
+                shares = torch.einsum("hnd,hdn->h", written, reader)
+                for head, share in enumerate(shares.tolist()):
+                    total[f"{begin}{head}"] += share
 
 
 def _named(sums: Shares, controls: Shares, key: tuple[str, int, str]) -> list[dict[str, Any]]:
