@@ -15,7 +15,7 @@ changes without a part (`circuits.cut`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -403,14 +403,6 @@ class Side:
         """Return what the scores read of vectors at some of the positions: normed and rotated."""
         behind = self._behind(vectors, where)
         return behind if self.rotation is None else self.rotation(behind, where)
-
-    def through_heads(
-        self, direction: Float[Tensor, " d_head"]
-    ) -> Iterator[tuple[str, str, Float[Tensor, "head d_head position"]]]:
-        """As `StreamReader.through_heads`, of the sum over the positions along a direction."""
-        unit = torch.eye(len(direction), dtype=torch.float64)[:, None]
-        turned = self.turned(unit.expand(-1, len(self.at), -1)) @ direction
-        return self.reader.through_heads(self.matrix, self.factor, turned * self.coefficients)
 
     def parts(self) -> tuple[list[Part], Float[Tensor, "part d_head"]]:
         """Return the parts, and the sum of each over the positions, each times its factor."""

@@ -200,19 +200,17 @@ class StreamReader:
                 if f"{path}.gain" in self.trace:
                     reader = reader * self.wide(f"{path}.gain").T
                 output = self._output_of(path).float()
-                read = output.flatten(0, 1) @ reader.to(output.device, torch.float32)
-                by_head = read.view(*output.shape[:2], -1).cpu()
-                yield f"{self._begin_of(path)}{step.layer}.", path, by_head
-            if (carry := self._carry_of(step)) is not None:
-                matrix = carry[:, None] * matrix
+                read = output @ reader.to(output.device, torch.float32)
+                yield f"{self._begin_of(path)}{step.layer}.", path, read.cpu()
+            carry = self._carry_of(step)
+            matrix = matrix if carry is None else carry[:, None] * matrix
 
     def _begin_of(self, path: str) -> str:
         is_cross = path.endswith(".cross_attention")
         return "cross." if is_cross else prefix_of(self.config, self.stack)
 
     def _output_of(self, path: str) -> Float[Tensor, "head d_head d_model"]:
-        output = self.weights.outputs(path)
-        if output is None:
+        if (output := self.weights.outputs(path)) is None:
             raise ValueError(f"the matrix that {path} writes with is not known")
         return output
 

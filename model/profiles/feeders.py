@@ -101,7 +101,9 @@ def _add(model: Served, trace: Trace, cell: Cell, sums: tuple[Shares, Shares]) -
         counted = [total.setdefault(key, defaultdict(float)) for total in sums]
         for total in counted:
             total[""] += float(read[side] @ direction)
-        for begin, path, reader in each.through_heads(direction):
+        unit = torch.eye(len(direction), dtype=torch.float64)[:, None]
+        turned = each.turned(unit.expand(-1, len(each.at), -1)) @ direction * each.coefficients
+        for begin, path, reader in each.reader.through_heads(each.matrix, each.factor, turned):
             contexts = torch.from_numpy(trace[f"{path}.context"])[:, each.at]
             for total, written in zip(counted, (contexts, contexts.roll(1, dims=0)), strict=True):
                 shares = torch.einsum("hnd,hdn->h", written, reader)
