@@ -133,10 +133,10 @@ class StreamReader:
         """
         constant = torch.zeros(len(self.at), matrix.shape[-1], dtype=torch.float64)
         for step in reversed(steps_to(list(self.trace), self.site)):
-            begin, carry = self.wide(step.begin), self._carry_of(step)
+            begin, carry = self.wide(step.begin), self.carry_of(step)
             written = self.wide(step.end) - (begin if carry is None else begin * carry)
             if self.config.norm_place == "post":
-                written, through, shift = self._through_norm(step, matrix, factor)
+                written, through, shift = self.through_norm(step, matrix, factor)
                 constant += shift
                 matrix, factor = through
             for path in step.attentions:
@@ -175,46 +175,18 @@ class StreamReader:
         matrix, factor, shifts = direction[:, None], torch.ones(1, dtype=torch.float64), 0.0
         found: dict[str, Tensor] = {}
         for step in reversed(steps_to(list(self.trace), self.site)):
-            _, (matrix, factor), shift = self._through_norm(step, matrix, factor)
+            _, (matrix, factor), shift = self.through_norm(step, matrix, factor)
             shifts += float(shift)
             paths = [*step.attentions, *([step.network] if step.network else ())]
             found |= dict.fromkeys(paths, matrix[:, 0] * factor)
         found[f"{self.stack}.embedding"] = matrix[:, 0] * factor
         return found, shifts
 
-    def through_heads(
-        self,
-        matrix: Float[Tensor, "d_model out"],
-        factor: Float[Tensor, " position"],
-        along: Float[Tensor, "out position"],
-    ) -> Iterator[tuple[str, str, Float[Tensor, "head d_head position"]]]:
-        """Yield how names of an attention's heads begin, its path, and what reads its contexts.
+    def begin_of(self, path: str) -> str:
+        """Return how the names of an attention's heads begin."""
+        return "cross." if "cross_" in path else prefix_of(self.config, self.stack)
 
-        The arguments are those of `parts`, and a direction that reads what the matrix reads.
-        """
-        for step in reversed(steps_to(list(self.trace), self.site)):
-            if self.config.norm_place == "post":
-                _, (matrix, factor), _ = self._through_norm(step, matrix, factor)
-            for path in step.attentions:
-                reader = (matrix @ along) * factor
-                if f"{path}.gain" in self.trace:
-                    reader = reader * self.wide(f"{path}.gain").T
-                output = self._output_of(path).float()
-                read = output @ reader.to(output.device, torch.float32)
-                yield f"{self._begin_of(path)}{step.layer}.", path, read.cpu()
-            carry = self._carry_of(step)
-            matrix = matrix if carry is None else carry[:, None] * matrix
-
-    def _begin_of(self, path: str) -> str:
-        is_cross = path.endswith(".cross_attention")
-        return "cross." if is_cross else prefix_of(self.config, self.stack)
-
-    def _output_of(self, path: str) -> Float[Tensor, "head d_head d_model"]:
-        if (output := self.weights.outputs(path)) is None:
-            raise ValueError(f"the matrix that {path} writes with is not known")
-        return output
-
-    def _carry_of(self, step: _Step) -> Float[Tensor, " d_model"] | None:
+    def carry_of(self, step: _Step) -> Float[Tensor, " d_model"] | None:
         """Return the factors by which a step multiplies the stream; None: 1."""
         carry = self.weights.carries.get(step.network or step.attentions[0])
         return None if carry is None else carry.double().cpu()
@@ -228,7 +200,7 @@ class StreamReader:
             path=step.network or "",
         )
 
-    def _through_norm(
+    def through_norm(
         self, step: _Step, matrix: Tensor, factor: Tensor
     ) -> tuple[Tensor, tuple[Tensor, Tensor], Tensor]:
         """Return what a step writes, and matrix, factor and constant before the norm behind it."""
@@ -251,7 +223,7 @@ class StreamReader:
         read = self._through_output(path, matrix, factor, contexts)
         parts = [
             Part(
-                name=f"{self._begin_of(path)}{layer}.{head}",
+                name=f"{self.begin_of(path)}{layer}.{head}",
                 kind="head",
                 stack=self.stack,
                 layer=layer,
@@ -266,7 +238,8 @@ class StreamReader:
         self, path: str, matrix: Tensor, factor: Tensor, contexts: Tensor
     ) -> Float[Tensor, "head position out"]:
         """Return what a matrix reads of the contexts of an attention, through its W_O."""
-        output = self._output_of(path)
+        if (output := self.weights.outputs(path)) is None:
+            raise ValueError(f"the matrix that {path} writes with is not known")
         if f"{path}.gain" in self.trace:
             gains = self.wide(f"{path}.gain")  # of each position, a multiple of one vector
             first = gains[0]
@@ -281,7 +254,8 @@ class StreamReader:
 
     def of_head(self, part: Part, vectors: Float[Tensor, "row d_head"], at: int) -> Tensor:
         """Return what was read of vectors that a head writes at one of the positions."""
-        (matrix, factor), output = self.through[part.path], self._output_of(part.path)
+        (matrix, factor), output = self.through[part.path], self.weights.outputs(part.path)
+        assert output is not None
         assert part.head is not None
         written = vectors @ output[part.head].double().cpu()
         return (written @ matrix) * factor[at]

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from headlight.model.analysis.score_attribution import (
     LEAST_WEIGHT,
@@ -23,6 +24,7 @@ from headlight.model.analysis.score_attribution import (
     facts_of,
     sites_for,
 )
+from headlight.model.analysis.stream_parts import steps_to
 from headlight.model.served import Served
 from headlight.model.trace import Trace
 from headlight.model.tracing import PassSpec, run_batch, tokenize
@@ -103,12 +105,33 @@ def _add(model: Served, trace: Trace, cell: Cell, sums: tuple[Shares, Shares]) -
             total[""] += float(read[side] @ direction)
         unit = torch.eye(len(direction), dtype=torch.float64)[:, None]
         turned = each.turned(unit.expand(-1, len(each.at), -1)) @ direction * each.coefficients
-        for begin, path, reader in each.reader.through_heads(each.matrix, each.factor, turned):
+        for begin, path, reader in _readers(each, turned):
             contexts = torch.from_numpy(trace[f"{path}.context"])[:, each.at]
             for total, written in zip(counted, (contexts, contexts.roll(1, dims=0)), strict=True):
                 shares = torch.einsum("hnd,hdn->h", written, reader)
                 for head, share in enumerate(shares.tolist()):
                     total[f"{begin}{head}"] += share
+
+
+def _readers(side: Side, along: Tensor) -> Iterator[tuple[str, str, Tensor]]:
+    """Yield how names of an attention's heads begin, its path, and what reads its contexts.
+
+    ``along`` (d_head, position) is a direction of what the side's matrix reads.
+    """
+    reader, matrix, factor = side.reader, side.matrix, side.factor
+    for step in reversed(steps_to(list(reader.trace), reader.site)):
+        if reader.config.norm_place == "post":
+            _, (matrix, factor), _ = reader.through_norm(step, matrix, factor)
+        for path in step.attentions:
+            read = (matrix @ along) * factor
+            if f"{path}.gain" in reader.trace:
+                read = read * reader.wide(f"{path}.gain").T
+            output = reader.weights.outputs(path)
+            assert output is not None
+            by_head = output.float() @ read.to(output.device, torch.float32)
+            yield f"{reader.begin_of(path)}{step.layer}.", path, by_head.cpu()
+        carry = reader.carry_of(step)
+        matrix = matrix if carry is None else carry[:, None] * matrix
 
 
 def _named(sums: Shares, controls: Shares, key: tuple[str, int, str]) -> list[dict[str, Any]]:
