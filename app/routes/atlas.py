@@ -19,13 +19,15 @@ from headlight.model.atlas.search import (
     is_available,
     search,
 )
-from headlight.model.atlas.tags import TAGS
+from headlight.model.atlas.tags import TAGS, kinds_at
 from headlight.models.atlases import Atlases
 from headlight.problems import Problem, described, echo
 from headlight.schemas.atlas import (
     AtlasAnswer,
     AtlasHeadAnswer,
     AtlasHeadRequest,
+    AtlasLikeAnswer,
+    AtlasLikeRequest,
     AtlasMatchAnswer,
     AtlasMatchesAnswer,
     AtlasMatchesRequest,
@@ -94,6 +96,19 @@ async def atlas_spread(
     """
     ask = partial(spread, attention=query.attention, head=query.head)
     return AtlasSpreadAnswer.model_validate(await _asked(model, ask, request, services))
+
+
+@router.get("/like", responses=described(404, 422, 503))
+async def atlas_like(
+    model: Model,
+    query: Annotated[AtlasLikeRequest, Query()],
+    request: Request,
+    services: ServicesDep,
+) -> AtlasLikeAnswer:
+    """Name the two words of an example as a search takes them: it finds where the same happens."""
+    await services.in_thread(partial(services.atlases.atlas, model), client_left(request))
+    of_query, of_key = kinds_at(query.text, (query.query, query.key))
+    return AtlasLikeAnswer(query=of_query, key=of_key)
 
 
 @router.get("/search", responses=described(404, 422, 503, 504))

@@ -49,6 +49,16 @@ class AtlasSearchRequest(BaseModel):
         return None if tag is None else tag_of(tag)
 
 
+class AtlasLikeRequest(BaseModel):
+    """An example of what a head does: from one word of a text to another."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    text: Annotated[str, StringConstraints(min_length=1, max_length=10_000)]
+    query: int = Field(ge=0, description="A character of the word that attends.")
+    key: int = Field(ge=0, description="A character of the word that it reads.")
+
+
 class AtlasMatchesRequest(BaseModel):
     """The model to compare with."""
 
@@ -75,6 +85,13 @@ class AtlasAnswer(Answer):
     attentions: dict[str, AtlasAttentionAnswer] = Field(description="By path.")
     tags: list[str] = Field(description="The parts of speech that a search can name.")
     no_search: str | None = Field(description="The reason against a search; null: it can be asked.")
+
+
+class AtlasLikeAnswer(Answer):
+    """The two sides of a search for the same: parts of speech, or words that have none."""
+
+    query: str
+    key: str
 
 
 class AtlasPairAnswer(Answer):

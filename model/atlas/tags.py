@@ -8,28 +8,15 @@ an atlas for kinds of words, not a tagger to rely on.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
 TAGS = (
-    "ADJ",
-    "ADP",
-    "ADV",
-    "AUX",
-    "CCONJ",
-    "DET",
-    "INTJ",
-    "NOUN",
-    "NUM",
-    "PART",
-    "PRON",
-    "PROPN",
-    "PUNCT",
-    "SCONJ",
-    "VERB",
-    "X",
+    *("ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN"),
+    *("NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "VERB", "X"),
 )
 NAMES = {
     "adjective": "ADJ",
@@ -48,6 +35,8 @@ NAMES = {
     "verb": "VERB",
 }
 """Plain names of tags."""
+_PLAIN = {tag: name for name, tag in NAMES.items()}
+_WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
 
 Tagger = Callable[[Sequence[str]], list[str]]
 
@@ -63,6 +52,19 @@ def tag_of(name: str) -> str:
         known = ", ".join([*NAMES, *TAGS])
         raise ValueError(f"there is no part of speech {name[:40]!r}; there are {known}")
     return tag
+
+
+def kinds_at(text: str, places: Sequence[int]) -> list[str]:
+    """Return the plain names of the parts of speech of the words at, or after, some characters.
+
+    A word whose tag has no plain name is returned itself; after the last word there is none: "".
+    """
+    found = list(_WORD.finditer(text))
+    tags = english([match[0] for match in found])
+    kinds = [
+        (match.end(), _PLAIN.get(tag, match[0])) for match, tag in zip(found, tags, strict=True)
+    ]
+    return [next((kind for end, kind in kinds if end > place), "") for place in places]
 
 
 def _words(text: str) -> frozenset[str]:

@@ -77,13 +77,13 @@ JS_FOLDERS = ["words", "trace", "rules", "state", "api", "plot", "ui", "views"]
 
 # Lines of code a folder may have. A commit that raises a number says in its body why.
 MOST_LINES = {
-    "app": 25_010,
-    "lab": 9_450,
-    "model": 37_700,
+    "app": 25_060,
+    "lab": 9_340,
+    "model": 37_660,
     "model/analysis": 4_540,
     "model/attention": 1_800,
     "model/foreign": 9_040,
-    "static/js": 46_220,
+    "static/js": 46_300,
     "static/js/views": 18_300,
 }
 MOST_OWN_LINES = 60

@@ -110,6 +110,11 @@ export interface AtlasHeadAnswer {
   sentences: AtlasSentenceAnswer[];
 }
 
+export interface AtlasLikeAnswer {
+  query: string;
+  key: string;
+}
+
 export interface AtlasMatchAnswer {
   attention: string;
   head: number;

@@ -16,22 +16,12 @@
 /** @typedef {AtlasAnswer} AtlasFacts */
 /** @typedef {AtlasSpreadAnswer} Spread */
 
-/** @typedef {{model: string, part?: 'head'|'search'|'spread', query?: Record<string, string|number|boolean>}} AtlasAsk a path of `GET /api/v1/models/{id}/atlas` */
+/** @typedef {{model: string, part?: 'head'|'search'|'spread'|'like', query?: Record<string, string|number|boolean>}} AtlasAsk a path of `GET /api/v1/models/{id}/atlas` */
 
 /** The names of parts of speech that a search takes in place of a word. */
 export const KINDS = [
-  'noun',
-  'name',
-  'pronoun',
-  'verb',
-  'auxiliary',
-  'adjective',
-  'adverb',
-  'determiner',
-  'preposition',
-  'conjunction',
-  'number',
-  'punctuation',
+  ...['noun', 'name', 'pronoun', 'verb', 'auxiliary', 'adjective', 'adverb', 'determiner'],
+  ...['preposition', 'conjunction', 'number', 'punctuation'],
 ];
 
 /** @type {Record<string, string>} */

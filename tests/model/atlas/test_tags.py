@@ -2,7 +2,7 @@
 
 import pytest
 
-from headlight.model.atlas.tags import NAMES, TAGS, english, french, tag_of
+from headlight.model.atlas.tags import NAMES, TAGS, english, french, kinds_at, tag_of
 
 SENTENCE = """
 The DET, old ADJ, king NOUN, quickly ADV, gave VERB, him PRON, two NUM, houses NOUN, but CCONJ,
@@ -29,3 +29,14 @@ def test_plain_names_and_tags_are_known_in_any_case():
     assert {tag_of(name) for name in NAMES} <= set(TAGS)
     with pytest.raises(ValueError, match="no part of speech 'thing'; there are adjective"):
         tag_of("thing")
+
+
+def test_the_words_of_an_example_are_named_as_a_search_takes_them():
+    text = "The king’s “dog” saw it 👍, then it ran."
+    assert kinds_at(text, [text.index(" it"), text.index("king"), text.index("dog")]) == [
+        "pronoun",
+        "noun",
+        "noun",
+    ]
+    assert kinds_at(text, [text.index(","), len(text)]) == ["punctuation", ""]
+    assert kinds_at("although", [3]) == ["although"]

@@ -7,13 +7,16 @@ import { asProblem, atlasPath, fetchJson } from '../../api/calls.js';
 import { noticeOf } from '../../api/answers.js';
 import { KINDS, layerOf, partsOf, searchQuery } from '../../trace/atlas.js';
 import { headInWords, choosePlace, findPlaces } from '../../trace/attention.js';
-import { matrixAt } from '../../trace/trace.js';
+import { matrixAt, rowOf } from '../../trace/trace.js';
 import { decimal, grouped, percent } from '../../words/numbers.js';
 import { choosing, NOTHING_CHOSEN } from '../../state/state.js';
+import { rowShown } from '../../state/written_rows.js';
+import { quoted } from '../../words/tokens.js';
 import { button, element } from '../../ui/dom.js';
 
 /**
  * @import { AtlasAsk, AtlasFacts, AtlasHead, AtlasPlace, Findings, Spread } from '../../trace/atlas.js'
+ * @import { AtlasLikeAnswer } from '../../api/schemas'
  * @import { Trace } from '../../trace/trace.js'
  * @import { Overview, ViewState } from '../../plot/figure.js'
  * @import { Handlers } from '../../ui/view_section.js'
@@ -31,29 +34,24 @@ export function createAtlas({ onState, announce }) {
   let shown = null;
   let controller = new AbortController();
   /** The model and the search that are shown or awaited. */
-  const asked = { model: '', search: '', head: '' };
+  const asked = { model: '', search: '' };
 
   const about = element('p', { class: 'atlas-about' });
   const sentences = createSentences(onState);
-  const tenths = element('div', { class: 'atlas-findings' });
-  const spread = element(
-    'details',
-    { class: 'atlas-spread', ontoggle: () => spreadOut() },
-    element('summary', {}, 'From the sentences where it does least to those where it does most'),
-    tenths,
-  );
+  const tenths = createTenths(fetched);
   const form = createForm(onState);
   const notice = element('p', { class: 'panel-notice', role: 'status', hidden: true });
   const findings = element('div', { class: 'atlas-findings' });
+  const like = createLike(fetched, onState);
   const block = element(
     'section',
     { class: 'atlas', 'aria-label': 'The corpus', hidden: true },
     element('h3', {}, 'In the corpus'),
     about,
     ...sentences.elements,
-    spread,
+    tenths.element,
     element('h3', {}, 'Search the corpus'),
-    ...[form.element, notice, findings],
+    ...[form.element, like.element, notice, findings],
   );
 
   /**
@@ -82,28 +80,13 @@ export function createAtlas({ onState, announce }) {
   function begin(model) {
     controller.abort();
     controller = new AbortController();
-    Object.assign(asked, { model, search: '', head: '' });
+    Object.assign(asked, { model, search: '' });
     findings.replaceChildren();
     tell('');
     fetched({ model }, (/** @type {AtlasFacts} */ facts) => {
       about.textContent = `${grouped(facts.tokens)} tokens of ${grouped(facts.sentences)} sentences were read; the ${grouped(facts.edges)} weights of at least ${facts.threshold}, off the first token, are kept.`;
       form.element.hidden = facts.no_search !== null;
       if (facts.no_search) tell(`${facts.no_search}.`);
-    });
-  }
-
-  /** Divide the sentences in tenths, once they are asked for. */
-  function spreadOut() {
-    if (!spread.open || !shown) return;
-    const { head } = shown.state;
-    const attention = pathOf(shown.trace, shown.state);
-    if (asked.head === `${attention} ${head}`) return;
-    asked.head = `${attention} ${head}`;
-    tenths.replaceChildren(element('p', {}, 'Reading…'));
-    const ask = { model: asked.model, part: /** @type {const} */ ('spread') };
-    fetched({ ...ask, query: { attention, head } }, (/** @type {Spread} */ answer, page) => {
-      if (asked.head === `${attention} ${head}`)
-        tenths.replaceChildren(...spreadIn(answer, attention, head, page));
     });
   }
 
@@ -136,12 +119,94 @@ export function createAtlas({ onState, announce }) {
       if (block.hidden) return;
       if (asked.model !== trace.model) begin(trace.model);
       sentences.show(trace, state);
-      spreadOut();
+      tenths.show(trace, state);
+      like.show(trace, state, form.element.hidden === true);
       search(state);
     },
     leave() {
       controller.abort();
       asked.model = '';
+    },
+  };
+}
+
+/** @typedef {<T>(ask: AtlasAsk, show: (answer: T, page: Page) => void) => void} Fetch */
+
+/** Create the tenths of the sentences, which are asked for once they are opened. @param {Fetch} fetched */
+function createTenths(fetched) {
+  const place = element('div', { class: 'atlas-findings' });
+  /** @type {{trace: Trace, state: ViewState}|null} */
+  let shown = null;
+  let asked = '';
+  const spread = element(
+    'details',
+    { class: 'atlas-spread', ontoggle: ask },
+    element('summary', {}, 'From the sentences where it does least to those where it does most'),
+    place,
+  );
+
+  function ask() {
+    if (!spread.open || !shown) return;
+    const { trace, state } = shown;
+    const [attention, head, model] = [pathOf(trace, state), state.head, trace.model];
+    const name = [model, attention, head].join(' ');
+    if (asked === name) return;
+    asked = name;
+    place.replaceChildren(element('p', {}, 'Reading…'));
+    fetched(
+      { model, part: 'spread', query: { attention, head } },
+      (/** @type {Spread} */ answer, page) => {
+        if (asked === name) place.replaceChildren(...spreadIn(answer, attention, head, page));
+      },
+    );
+  }
+
+  return {
+    element: spread,
+
+    /** @param {Trace} trace @param {ViewState} state */
+    show(trace, state) {
+      shown = { trace, state };
+      ask();
+    },
+  };
+}
+
+/**
+ * Create the button that searches for what the head does in this text: from the kind of the chosen
+ * word to that of the word it reads most.
+ * @param {Fetch} fetched
+ * @param {Handlers['onState']} onState
+ */
+function createLike(fetched, onState) {
+  /** @type {AtlasAsk|null} */
+  let ask = null;
+  const like = button(
+    '',
+    () =>
+      ask &&
+      fetched(ask, (/** @type {AtlasLikeAnswer} */ { query, key }) =>
+        onState({ head_from: query, head_to: key, head_same: false }),
+      ),
+    { hidden: true },
+  );
+  return {
+    element: like,
+
+    /** @param {Trace} trace @param {ViewState} state @param {boolean} isOff */
+    show(trace, state, isOff) {
+      const [query, key] = exampleIn(trace, state);
+      like.hidden = isOff || !query;
+      if (!query) return;
+      const { text, model } = trace;
+      /** @param {number} end */
+      const count = (end) => [...text.slice(0, end)].length; // the server counts code points
+      ask = {
+        model,
+        part: 'like',
+        query: { text, query: count(query.start), key: count(key.start) },
+      };
+      like.textContent = `As from ${quoted(query)} to ${quoted(key)} here`;
     },
   };
 }
@@ -171,6 +236,23 @@ function createSentences(onState) {
       showUpTo(SHORT);
     },
   };
+}
+
+/**
+ * Return the token of the chosen row and the one that the head reads most in it, off the first; empty:
+ * the weights are not held, or are of two texts.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ */
+function exampleIn(trace, state) {
+  const weights = trace.tensors[`${pathOf(trace, state)}.weights`];
+  const place = choosePlace(state, trace);
+  if (!weights || !place || place.columns !== 'source' || place.rows !== 'source') return [];
+  const query = rowShown(trace, place, state);
+  if (query === null || query < 2) return [];
+  const row = rowOf(matrixAt(weights, state.head), query);
+  const key = row.indexOf(Math.max(...row.subarray(1, query)), 1);
+  return [trace.tokens[query], trace.tokens[key]];
 }
 
 /** @param {Trace} trace @param {ViewState} state */

@@ -223,6 +223,20 @@ test('the sentences of a head are divided in tenths once they are asked for', as
   equal(paths.length, n, 'the same head is not asked again');
 });
 
+test('what the head does here becomes a search for the same elsewhere', async () => {
+  const { patches, paths } = opened(
+    { like: { query: 'pronoun', key: 'noun' } },
+    stateOf({ query: 2 }),
+  );
+  await settled();
+  const like = [...all('.atlas button')].find(({ textContent }) => /^As from/.test(textContent));
+  match(like.textContent, /^As from “.+” to “.+” here$/);
+  like.click();
+  await settled();
+  match(paths.at(-1), /atlas\/like\?text=.+&query=\d+&key=\d+$/);
+  deepEqual(patches.pop(), { head_from: 'pronoun', head_to: 'noun', head_same: false });
+});
+
 test('a search that fails, and one that cannot be asked, say why', async () => {
   const problem = { status: 504, type: 'urn:x', title: 'Too slow', detail: 'it took too long' };
   opened({ search: problem }, stateOf({ head_from: 'a' }));
