@@ -38,7 +38,7 @@ class Request(BaseModel):
 class Answer(BaseModel):
     """An answer; a client ignores unknown members."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
 
 class TensorAnswer(Answer):

@@ -92,9 +92,11 @@ export async function openCell({ address, call, changed, onAddress }) {
   });
   location.hash = address;
   history.pushState = history.replaceState = (_, __, url) => changed(String(url));
+  // The browser tells of the kernel's address as of a step back; what the kernel names stays.
+  window.addEventListener('popstate', (told) => told.state || told.stopImmediatePropagation());
   onAddress((wanted) => {
-    if (location.hash === wanted) window.dispatchEvent(new PopStateEvent('popstate'));
-    else location.hash = wanted;
+    location.hash = wanted;
+    window.dispatchEvent(new PopStateEvent('popstate', { state: { isNamed: true } }));
   });
   return import('./main.js');
 }

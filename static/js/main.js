@@ -184,9 +184,9 @@ createSkip(partOf(document, '.skip', HTMLAnchorElement), () => drawing() ?? byId
 for (const row of ['examples', 'view-list']) createRoving(byId(row));
 createRoving(partOf(document, '.masthead-links', HTMLElement));
 window.addEventListener('online', () => reader.retry());
-window.addEventListener('popstate', () => {
+window.addEventListener('popstate', ({ state }) => {
   const before = store.state.chapter;
-  if (store.restore()) reader.read();
+  if (store.restore(state?.isNamed)) reader.read();
   else stage.show();
   if (before === '' && store.state.chapter !== '')
     openChapters(({ openFromAddress }) => openFromAddress(announce));

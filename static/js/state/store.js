@@ -233,14 +233,17 @@ export class Store {
   }
 
   /**
-   * Take the state from the address: the browser went back or forward.
+   * Take the state from the address: the browser went back or forward, or a kernel wrote it.
+   * @param {boolean} [isNamed] a head that differs was named, not found by the page
    * @returns {boolean} is it of another text?
    */
-  restore() {
+  restore(isNamed = false) {
     const before = this.state;
     this.state = this.#by.address.read();
     if (isOfOtherText(this.state, before)) return true;
     this.state = { ...this.state, ...elsewhere(before, this.state.view, this.#by.fields) };
+    const isOther = this.state.layer !== before.layer || this.state.head !== before.head;
+    if (isNamed && isOther) this.#isHeadChosen = this.isHeadGiven = true;
     this.#normalize();
     return false;
   }

@@ -239,6 +239,16 @@ test('back and forward restore what the link holds, and keep what other views sh
   equal(store.state.text, 'a');
 });
 
+test('a head that a kernel names stays; one of the history gives way', () => {
+  for (const isNamed of [true, false]) {
+    const { browser, head, store } = open('#text=a&query=1', sampleTrace());
+    browser.history.replaceState(null, '', '#text=a&query=1&layer=1&head=0');
+    equal(store.restore(isNamed), false);
+    store.suggest({ layer: 0, head: 1 });
+    deepEqual(head(), isNamed ? [1, 0] : [0, 1]);
+  }
+});
+
 test('the view of long texts opens without a word, until the trace arrives', () => {
   const { browser, changes, shown, store } = open('#text=a');
   store.openLong();
