@@ -161,27 +161,16 @@ def over_limit(
     return Problem(422, kind, detail, limit=limit, actual=actual)
 
 
-def too_many_elements(*, limit: int, actual: int, way_out: str) -> Problem:
-    """Return the problem of a request whose arrays hold more numbers than `max_cells` allows."""
+def too_many_elements(*, limit: int, actual: int, way_out: str, is_held: bool = False) -> Problem:
+    """Return the problem of numbers above `max_cells` of an answer, or `max_held` of a pass."""
+    what, name = ("held in memory", "HELD") if is_held else ("to send", "CELLS")
     return over_limit(
-        "numbers to send",
+        f"numbers {what}",
         kind="too-many-cells",  # the API's name of elements
         limit=limit,
         actual=actual,
         way_out=way_out,
-        setting="HEADLIGHT_MAX_CELLS",
-    )
-
-
-def too_many_held(*, limit: int, actual: int) -> Problem:
-    """Return the problem of a request whose pass holds more numbers than `max_held` allows."""
-    return over_limit(
-        "numbers held in memory",
-        kind="too-many-cells",
-        limit=limit,
-        actual=actual,
-        way_out="leave out analyses and edits that need whole matrices, or send a shorter text",
-        setting="HEADLIGHT_MAX_HELD",
+        setting=f"HEADLIGHT_MAX_{name}",
     )
 
 

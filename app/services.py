@@ -36,6 +36,7 @@ from headlight.settings import (
     MAX_SEARCHES,
     Settings,
 )
+from headlight.tracing.batch import require_small
 from headlight.tracing.generation import Generator, Streams
 from headlight.tracing.jobs import check_texts, model_errors_as_problems
 from headlight.tracing.service import TraceService, trace_now
@@ -227,8 +228,12 @@ class Services:
         check_texts(request, self.settings.max_characters)
 
         def read() -> None:
+            checkpoint, settings = self.registry.checkpoint(model), self.settings
             with model_errors_as_problems():
-                self.registry.checkpoint(model).tokenizer.encode_messages(said)
+                checkpoint.tokenizer.encode_messages(said)
+            if isinstance(request, TraceRequest):
+                job = self.traces.job(request.model_copy(update={"model": model}))
+                require_small(checkpoint, job, settings.max_cells, settings.max_held)
 
         await self.chats.run(read, client_left)
 

@@ -13,7 +13,6 @@ from headlight.analyses.analysis import Result
 from headlight.model.attention.observer import OnMap
 from headlight.model.cancellation import check
 from headlight.model.interventions.intervene import site_edits
-from headlight.model.reductions import Reduction
 from headlight.model.served import Served
 from headlight.model.trace import Trace
 from headlight.model.tracing import (
@@ -27,7 +26,7 @@ from headlight.model.tracing import (
     tokenize,
     with_translations,
 )
-from headlight.problems import too_many_elements, too_many_held
+from headlight.problems import too_many_elements
 from headlight.serialization.trace import Answer
 from headlight.tracing.edits import FindTrace, require_finite, with_sources
 from headlight.tracing.jobs import TraceJob, model_errors_as_problems, reading, way_to_read_more
@@ -70,6 +69,14 @@ def solve(
     indices, sizes = list(batch.inputs), [batch.held[index] for index in batch.inputs]
     for group in group_by_length(lengths, sizes, max_held):
         yield from batch.run([indices[member] for member in group], on_progress, on_map)
+
+
+def require_small(checkpoint: Served, job: TraceJob, max_elements: int, max_held: int) -> None:
+    """Raise what `solve` would of a text that is too long, without a pass or a kept trace."""
+    batch = _Batch(checkpoint, [job], max_elements, max_held, is_total=False)
+    _, failure = next(iter(() if job.takes_values else batch.tokenize()), (0, None))
+    if isinstance(failure, Exception):
+        raise failure
 
 
 class _Batch:
@@ -121,13 +128,10 @@ class _Batch:
                     )
                 # A translation takes time: is there room for the shortest, its start token?
                 check()
-                is_cut = lacks_target(self.checkpoint, model_input)
-                shortest = (
-                    replace(model_input, target_tokens=model_input.tokens[:1])
-                    if is_cut
-                    else model_input
-                )
-                if not is_cut:
+                shortest = model_input
+                if lacks_target(self.checkpoint, model_input):
+                    shortest = replace(model_input, target_tokens=model_input.tokens[:1])
+                else:
                     self._check_edits(model_input)
                 self._count(index, shortest)
                 self.inputs[index] = model_input
@@ -158,7 +162,8 @@ class _Batch:
         inputs = [self.inputs[index] for index in indices]
         reduction, parts = None, None
         if len(indices) == 1:
-            reduction, parts = self._reduction(self.jobs[indices[0]])
+            job = self.jobs[indices[0]]
+            reduction, parts = reduction_of(job.request, job.sites, self.checkpoint)
         with model_errors_as_problems():
             traces = run_batch(self.checkpoint, self.spec, inputs, on_progress, on_map, reduction)
         for index, trace in zip(indices, traces, strict=True):
@@ -185,7 +190,8 @@ class _Batch:
         self._require_few_sent(index, sent)
         self.held[index] = count_elements(description, job.spec, model_input)
         if (held := self._held(job, model_input)) > self.max_held:
-            raise too_many_held(limit=self.max_held, actual=held)
+            way_out = "leave out analyses and edits of whole matrices, or send a shorter text"
+            raise too_many_elements(limit=self.max_held, actual=held, way_out=way_out, is_held=True)
 
     def _require_few_sent(self, index: int, sent: int) -> None:
         """Raise a problem if an answer, or all together, would send too many numbers."""
@@ -196,9 +202,6 @@ class _Batch:
             way_out = "ask for fewer sites, layers, heads or analyses, or send a shorter text"
             raise too_many_elements(limit=self.max_elements, actual=total, way_out=way_out)
 
-    def _reduction(self, job: TraceJob) -> tuple[Reduction, dict[str, Parts]]:
-        return reduction_of(job.request, job.sites, self.checkpoint)
-
     def _held(self, job: TraceJob, model_input: ModelInput) -> int:
         """Return the most numbers that a pass over one text holds at one time."""
         description = self.checkpoint.description
@@ -206,7 +209,7 @@ class _Batch:
         def count(sites: Iterable[str]) -> int:
             return count_elements(description, replace(job.spec, sites=tuple(sites)), model_input)
 
-        reduction, _ = self._reduction(job)
+        reduction, _ = reduction_of(job.request, job.sites, self.checkpoint)
         in_parts = {site for part in reduction.parts for site in part.sites} - {*reduction.kept}
         held = count(site for site in job.spec.sites if site not in in_parts)
         held += max((count(in_parts & {*part.sites}) for part in reduction.parts), default=0)

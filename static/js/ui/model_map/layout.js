@@ -164,6 +164,9 @@ function placeStack(map, { embedding, layers }, { x, width, heights, open, shape
         if (row.isFirst) map.lines.push(across(x + STREAM / 2, x + LEFT, y + row.height / 2));
         y += row.height + CELL_GAP;
       }
+      // Among layers that are numbered, the open one has its number next to its first row.
+      const number = { x: x + STREAM, y: from, width: LEFT - STREAM, height: NETWORK };
+      if (heights.folded !== null) map.parts.push({ part: layer.folded, ...number });
       y = Math.max(y - CELL_GAP, from + heights.whole[index]) + GAP;
     }
     map.stream.push({
@@ -175,8 +178,7 @@ function placeStack(map, { embedding, layers }, { x, width, heights, open, shape
   });
   // One part for the whole stream, which a pointer finds.
   const stream = layers.at(-1)?.stream;
-  const top = map.stream.find((reach) => reach.part === layers[0]?.stream)?.y0 ?? 0;
-  if (stream) map.parts.push({ part: stream, x, y: top, width: STREAM, height: y - top - 3 });
+  if (stream) map.parts.push({ part: stream, x, y: ROW, width: STREAM, height: y - ROW - 3 });
   return y;
 }
 
