@@ -90,8 +90,10 @@ def inputs_for(task: str, inputs: dict[str, Any]) -> dict[str, Any]:
 def labels_of(config: Any, task: str, where: str) -> tuple[str, ...]:
     """Return the names of the labels that a model chooses among; none of any other model.
 
+    Where two have one name, each has its number before it.
+
     Raises:
-        CheckpointError: id2label does not name each label once.
+        CheckpointError: id2label does not name each label.
     """
     if task == "answer":
         return ("start", "end")
@@ -106,6 +108,8 @@ def labels_of(config: Any, task: str, where: str) -> tuple[str, ...]:
             raise CheckpointError(
                 f"{where}: id2label must name each label in at most {MAX_LABEL} characters"
             )
+    if len(set(listed)) < len(listed):
+        listed = [f"{label}: {name}" for label, name in enumerate(listed)]
     return tuple(listed)
 
 

@@ -83,7 +83,7 @@ MOST_LINES = {
     "model/analysis": 4_540,
     "model/attention": 1_800,
     "model/foreign": 9_040,
-    "static/js": 46_300,
+    "static/js": 46_390,
     "static/js/views": 18_300,
 }
 MOST_OWN_LINES = 60

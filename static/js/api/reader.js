@@ -282,9 +282,11 @@ export class Reader {
       const fits = await this.#by.from.fittingText({ card: of, text: text ?? '' }, problem, signal);
       if (signal.aborted || this.#by.store.state.text !== text) return;
       this.#by.told.onBeginning(fits.text.length);
-      const patch = this.#by.store.withStandards({ text: fits.text });
+      const isOfPair = fits.text === text; // the second sentence is what is too long
+      const patch = this.#by.store.withStandards(isOfPair ? { pair: '' } : { text: fits.text });
+      const label = `Read ${isOfPair ? 'without the second sentence' : fits.words}`;
       this.#by.told.onProblem(
-        Object.assign(problem, { offer: { label: `Read ${fits.words}`, patch } }),
+        Object.assign(problem, { offer: { label, patch } }),
         false,
         this.#isBehind,
       );

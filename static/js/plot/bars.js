@@ -3,9 +3,10 @@
  * the actual token has the key's colour; and logits on both sides of zero.
  */
 
-import { isFilling } from '../trace/attention.js';
+import { isFilling, isLabelling } from '../trace/attention.js';
 import { percent, signed, tick } from '../words/numbers.js';
 import { guessInWords, nameOfGuess } from '../words/tokens.js';
+import { shortened } from '../words/text.js';
 import { matrixAt, rowOf } from '../trace/trace.js';
 import { isMask, wordBehind } from '../trace/words.js';
 import { css, diverging, sequential } from './colour.js';
@@ -30,7 +31,8 @@ const LEAST_ROW = 18;
 /** Pixels of the axis below the rows. */
 const AROUND = 60;
 /** Rows are high enough for every label. */
-const LETTERING = { size: 13, letters: 14, space: 1 };
+/** @param {number} width */
+const letteringIn = (width) => ({ size: 13, letters: isNarrow(width) ? 18 : 36, space: 1 });
 const WIDEST = 760;
 
 /**
@@ -170,7 +172,8 @@ const LEAST_END = 0.026;
  * @param {{event: string, width: number}} of `event`: whose probability it is; `width` of the frame
  */
 export function guessScales(labels, ends, { event, width }) {
-  const pixels = Math.min(width, WIDEST) - labelWidth(labels, LETTERING) - 26;
+  const lettering = letteringIn(width);
+  const pixels = Math.min(width, WIDEST) - labelWidth(labels, lettering) - 26;
   const end = endFor(ends, pixels, LEAST_END);
   return {
     x: linear(`probability of ${event}`, {
@@ -179,7 +182,7 @@ export function guessScales(labels, ends, { event, width }) {
       write: (share) => `${tick(share * 100)} %`,
       hasGrid: true,
     }),
-    y: band(labels, LETTERING),
+    y: band(labels, lettering),
     widest: WIDEST,
   };
 }
@@ -208,6 +211,7 @@ const FILLING = {
   came: 'stands here',
   cameInWords: '; this token stands there',
 };
+const LABELS = { preposition: 'At', event: 'the label', came: '', cameInWords: '' };
 const GOING_ON = {
   preposition: 'After',
   event: 'coming next',
@@ -217,6 +221,7 @@ const GOING_ON = {
 
 /** @param {Trace} trace @returns {Words} */
 export function wordsFor(trace) {
+  if (isLabelling(trace)) return LABELS;
   return isFilling(trace) ? FILLING : GOING_ON;
 }
 
@@ -258,7 +263,7 @@ export function marker(trace, tokens, query, hidden) {
         : nothing;
   const { came, cameInWords } = wordsFor(trace);
   const right = isFilling(trace) ? tokens[query].id : tokens[query + 1]?.id;
-  const isKnown = right !== undefined && !isMask(tokens[query]);
+  const isKnown = right !== undefined && !isMask(tokens[query]) && !isLabelling(trace);
   return (id) => (isKnown && id === right ? { mark: came, markInWords: cameInWords } : nothing);
 }
 
@@ -293,6 +298,7 @@ export function signedBars(bars, { title, ends, table, sentence, cursor, ...mean
     letters: isNarrow(width) ? LETTERS.narrow : LETTERS.wide,
     space: 1,
   };
+  const [left, right] = ends.map((end) => shortened(end, isNarrow(width) ? 26 : 44));
   const labels = bars.map(({ label, short }) => (isNarrow(width) ? (short ?? label) : label));
   const room = Math.max(height - AROUND_SIGNED, bars.length * SIGNED_ROW.least);
   const pixels = Math.min(width, WIDEST_SIGNED) - labelWidth(labels, lettering) - 26;
@@ -316,7 +322,7 @@ export function signedBars(bars, { title, ends, table, sentence, cursor, ...mean
           number: writtenOf,
           ...meaning,
         }),
-        above(ends[0] && `← ${ends[0]}`, ends[1] && `${ends[1]} →`),
+        above(left && `← ${left}`, right && `${right} →`, isNarrow(width)),
       ],
       size: { widest: WIDEST_SIGNED, row: Math.min(SIGNED_ROW.height, room / bars.length) },
       table: { rows: { title: 'token', labels: bars.map(({ label }) => label) }, ...table },

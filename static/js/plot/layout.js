@@ -375,7 +375,15 @@ function tightBox(frame, label, parts, head) {
   const r = Math.max(16, right);
   const margin = { l: label.rows + 14, r, t: Math.max(label.columns + 28, head), b: 58 };
   const above = { y: 1, yanchor: 'bottom', yshift: label.columns + 8 };
-  const box = squaresIn(frame, margin, parts);
+  const left = { x: 0, xanchor: 'left', xshift: -margin.l };
+  let box = squaresIn(frame, margin, parts);
+  const titles = `${rows.title} ↓   ${columns.title} →`;
+  const isStacked =
+    labelWidth([titles], { size: 13, letters: titles.length }) > margin.l + box.inner.width;
+  if (isStacked) {
+    margin.t += 16;
+    box = squaresIn(frame, margin, parts);
+  }
   const end = box.inner.width / (box.inner.width + beside);
   return {
     ...box,
@@ -388,14 +396,14 @@ function tightBox(frame, label, parts, head) {
       [
         paperText(rows.title ? `${escapeForPlotly(rows.title)} ↓` : '', rows.ink ?? muted, {
           ...above,
-          x: 0,
-          xanchor: 'left',
-          xshift: -margin.l,
+          ...left,
         }),
         paperText(
           columns.title ? `${escapeForPlotly(columns.title)} →` : '',
           columns.ink ?? muted,
-          { ...above, x: end, xanchor: 'right', ...(right > 0 && { xshift: r - 16 }) },
+          isStacked
+            ? { ...above, ...left, yshift: above.yshift + 16 }
+            : { ...above, x: end, xanchor: 'right', ...(right > 0 && { xshift: r - 16 }) },
         ),
       ].filter(({ text }) => text),
   };

@@ -206,6 +206,9 @@ export function isOfText(trace) {
   return isLabelling(trace) && trace.card?.predicts !== 'token_label';
 }
 
+/** Return the position at which the label of a whole text is read. @param {Trace} trace */
+export const labelledAt = (trace) => (isFilling(trace) ? 0 : trace.tokens.length - 1);
+
 /** Leads to the view of what made a head look at a key. */
 export const WHY_THERE = 'Why does it look there?';
 

@@ -98,34 +98,28 @@ export function createConversation(host, { onState }) {
       const earlier = earlierIn(state);
       const isForeign = (card.architecture ?? 'headlight') !== 'headlight';
       const isOffered = earlier !== null || Boolean(card.features?.includes('chat'));
-      host.hidden = !isOffered && !isForeign;
       const takesPairs = Boolean(card.features?.includes('pairs'));
-      const key = JSON.stringify([
-        card.id,
-        isOffered,
-        takesPairs,
-        state.chat,
-        state.pair,
-        state.read_special,
-      ]);
+      const { chat, pair, read_special: isRead } = state;
+      const mayHold = isForeign && (isRead || /[<[]/.test(state.text ?? '')); // special tokens
+      host.hidden = !isOffered && !takesPairs && !mayHold;
+      const key = JSON.stringify([card.id, isOffered, takesPairs, mayHold, chat, pair, isRead]);
       if (key === drawn) return;
       drawn = key;
       controller.abort();
-      host.replaceChildren(
-        ...(isOffered
-          ? [toggle('Conversation', earlier !== null, (is) => onState({ chat: is ? '[]' : '' }))]
-          : []),
-        ...(takesPairs ? [secondBox(state.pair, onState)] : []),
-        ...(earlier
-          ? turns(earlier).filter((part) => part instanceof Node)
-          : [
-              toggle(
-                `Read special tokens: ${state.read_special ? 'one that is typed is that token' : 'off, one that is typed is words'}`,
-                Boolean(state.read_special),
-                (is) => onState({ read_special: is }),
-              ),
-            ]),
-      );
+      const parts = [
+        isOffered &&
+          toggle('Conversation', earlier !== null, (is) => onState({ chat: is ? '[]' : '' })),
+        takesPairs && secondBox(pair, onState),
+        ...(earlier ? turns(earlier) : []),
+        mayHold &&
+          !earlier &&
+          toggle(
+            `Read special tokens: ${isRead ? 'one that is typed is that token' : 'off, one that is typed is words'}`,
+            Boolean(isRead),
+            (is) => onState({ read_special: is }),
+          ),
+      ];
+      host.replaceChildren(...parts.filter((part) => part instanceof Node));
     },
   };
 }

@@ -341,9 +341,10 @@ function betweenLines([x1, x2], { tops: [y1, y2], bottoms: [b1, b2], width }) {
   const [from, to] = [isDown ? b1 : y1, isSame || isDown ? y2 : b2];
   const bend = isSame ? y1 - 2 * MARGIN : (from + to) / 2;
   if (Math.abs(from - to) < line) return `M${x1} ${from} C${x1} ${bend} ${x2} ${bend} ${x2} ${to}`;
-  const margin = x1 + x2 < width ? -MARGIN : width + MARGIN;
+  const [margin, inward] = x1 < width / 2 ? [-MARGIN, MARGIN] : [width + MARGIN, -MARGIN];
   const by = isDown ? MARGIN : -MARGIN;
-  return `M${x1} ${from} V${from + by} H${margin} V${to - by} H${x2} V${to}`;
+  const [first, last] = [from + by, to - by]; // the gaps between lines, with a round bend into each
+  return `M${x1} ${from} Q${x1} ${first} ${x1 - inward} ${first} H${margin + inward} Q${margin} ${first} ${margin} ${first + by} V${last - by} Q${margin} ${last} ${margin + inward} ${last} H${x2 - inward} Q${x2} ${last} ${x2} ${to}`;
 }
 
 /** @param {Path} path @param {number} share @param {{isPast: boolean, place: Point|undefined|false}} of `place` of its label */

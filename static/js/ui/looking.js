@@ -8,6 +8,7 @@ import {
   hasTwoSides,
   isFilling,
   isLabelling,
+  labelledAt,
   isOfText,
   predictingSide,
 } from '../trace/attention.js';
@@ -65,7 +66,7 @@ function looking(trace, state, place) {
 /** @param {Trace} trace @param {Looked} state */
 function positionOf(trace, state) {
   if (!isPredicting(trace)) return -1;
-  if (isOfText(trace)) return isFilling(trace) ? 0 : trace.tokens.length - 1;
+  if (isOfText(trace)) return labelledAt(trace);
   // Of a translation, the chosen word is the one that is explained, not the one after it.
   if (hasTwoSides(trace) && state.query !== null) return Math.max(queryOf(state, trace) - 1, 0);
   const place = choosePlace(state, trace);

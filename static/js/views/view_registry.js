@@ -173,6 +173,13 @@ const ENTRIES = [
     fields: { similar_text: text() },
   },
   {
+    id: 'answer',
+    load: async () => (await import('./choices/answer.js')).answer,
+    title: 'Answer',
+    of: 'logits',
+    isOffered: ({ predicts }) => predicts === 'answer',
+  },
+  {
     id: 'choices',
     load: async () => (await import('./choices/choices.js')).choices,
     title: 'Choices',

@@ -45,13 +45,18 @@ const JOINERS = /^[\u034f\u200c\u200d\ufe0e\ufe0f]$/;
 export const ISOLATE = ['\u2068', '\u2069'];
 
 /**
- * Return a token’s text with everything invisible shown: ` it\n` → `·it↵`, and by name where it is
+ * Return a token’s text with everything invisible shown but a space between words: ` it\n` →
+ * `·it↵`, and by name where it is
  * only white space: `\n\n` → `‹2 line breaks›`.
  * @param {string} text
  * @returns {string}
  */
 export function visible(text) {
-  return text.trim() === '' ? text.replace(/(.)\1*/gsu, blankInWords) : withSigns(text);
+  if (text.trim() === '') return text.replace(/(.)\1*/gsu, blankInWords);
+  return text
+    .split(/(?<=\S) (?=\S)/u)
+    .map(withSigns)
+    .join(' ');
 }
 
 /** @param {string} run of one character @param {string} character */

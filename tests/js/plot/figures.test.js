@@ -330,7 +330,7 @@ test('a theme changes nothing but colours', () => {
 
 test('every view is drawn for a model', () => {
   const drawn = new Set(Object.keys(made).map((name) => name.split(', ')[0]));
-  const isDrawn = (id) => drawn.has(id) || ['choices', 'similar'].includes(id); // no model here has a vector or a score
+  const isDrawn = (id) => drawn.has(id) || ['answer', 'choices', 'similar'].includes(id); // no model here has a vector, a score or an answer
   ok(IDS.every(isDrawn));
   equal(
     Object.keys(ARRAYS).every((id) => drawn.has(`experiment ${id}`)),

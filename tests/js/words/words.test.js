@@ -20,6 +20,7 @@ import { slugOf } from '../../../static/js/ui/exports.js';
 
 test('invisible characters are shown by a symbol, a name or their code point', () => {
   equal(visible(' it'), '·it');
+  equal(visible(' it is  so '), '·it is··so·');
   equal(visible('a\n\t'), 'a↵⇥');
   equal(visible('a\u00a0'), 'a⍽');
   equal(visible('a\u2009'), 'a‹U+2009›');

@@ -208,6 +208,8 @@ def test_labels_stand_where_words_do():
     probabilities = np.exp(traced["logits"][0]) / np.exp(traced["logits"][0]).sum()
     assert reasons["probabilities"][0] == pytest.approx(probabilities.max(), abs=1e-6)
     assert part["probabilities"][0] < reasons["probabilities"][0]
+    served, _ = serve("BertForSequenceClassification", id2label={0: "so", 1: "so", 2: "no"})
+    assert served.description.labels == ("0: so", "1: so", "2: no")
 
 
 def test_labels_of_which_several_may_be_right_have_probabilities_of_their_own():

@@ -11,6 +11,7 @@ import {
   hasTwoSides,
   isFilling,
   isOfText,
+  labelledAt,
   isRating,
   labelsInWords,
   labelledHeads,
@@ -334,7 +335,8 @@ function likeliest(trace, query) {
   const tokens = tokensOf(trace, predictingSide(trace));
   const mask = tokens.findIndex(isMask);
   const standard = isFilling(trace) && mask >= 0 ? mask : tokens.length - 1;
-  const row = isOfText(trace) ? 0 : query !== undefined && query < tokens.length ? query : standard;
+  const chosen = query !== undefined && query < tokens.length ? query : standard;
+  const row = isOfText(trace) ? labelledAt(trace) : chosen;
   const text = prediction.texts?.[row]?.[0];
   const probability = matrixAt(prediction.probabilities).data[
     row * prediction.probabilities.shape[1]

@@ -4,6 +4,7 @@ import { noticeOf } from '../../api/answers.js';
 import { percent, signed } from '../../words/numbers.js';
 import { diverging } from '../../plot/colour.js';
 import { mapChart } from '../../plot/map.js';
+import { isNarrow } from '../../plot/scales.js';
 import { moversIn } from '../../rules/moved.js';
 import { control } from '../../ui/controls.js';
 
@@ -56,7 +57,7 @@ export const choices = {
       ...mapChart(
         {
           values,
-          rows: texts.map((text, at) => `${text} ${percent(chances[at])}`),
+          rows: texts.map((text, at) => `${percent(chances[at])} ${text}`),
           columns: heads,
           titles: { rows: 'choice', columns: 'head, as layer.head' },
           scale: { bottom: -top, top, colours: diverging(state.palette.theme) },
@@ -66,7 +67,7 @@ export const choices = {
           say: (row, column) =>
             `Without head ${heads[column]}, “${texts[row]}” scores ${signed(scores[row] - values[row][column], 2)}, with it ${signed(scores[row], 2)}`,
           request: askOf(trace, texts[best]),
-          letters: 28,
+          letters: isNarrow(state.width) ? 18 : 28,
           cell: 40,
         },
         state,

@@ -14,6 +14,7 @@ import {
   isLabelling,
   isOfText,
   isRating,
+  labelledAt,
   predictingSide,
   tokensOf,
   weightsAt,
@@ -74,7 +75,7 @@ export const nextToken = {
   },
 
   figure(trace, state) {
-    const query = isOfText(trace) ? 0 : queryOf(state, trace);
+    const query = isOfText(trace) ? labelledAt(trace) : queryOf(state, trace);
     const tokens = tokensOf(trace, predictingSide(trace));
     const words = wordsFor(trace);
     const place = placeInWords(trace, predictingSide(trace), query);

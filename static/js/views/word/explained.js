@@ -6,7 +6,9 @@
 import {
   isFilling,
   isLabelling,
+  isOfText,
   isRating,
+  labelledAt,
   predictingSide,
   tokensOf,
 } from '../../trace/attention.js';
@@ -43,7 +45,8 @@ const ANALYSES = { parts: ANALYSIS, thread: 'attention_thread', saliency: 'salie
  * @param {ViewState} state
  */
 function subjectOf(trace, state) {
-  return { position: queryOf(state, trace), token: state.token ?? null, against: rivalOf(state) };
+  const position = isOfText(trace) ? labelledAt(trace) : queryOf(state, trace);
+  return { position, token: state.token ?? null, against: rivalOf(state) };
 }
 
 /** @param {Trace} trace @param {ViewState} state @returns {Ask} */
@@ -140,11 +143,13 @@ export function controls(trace, state) {
   }));
   const [name] = Object.keys(choosing(trace, side, position));
   const [likeliest] = options;
+  const title = isFilling(trace) ? 'Word at' : 'Word after';
+  const placed = choice(name, title, position, tokenOptions(tokens), {
+    help: 'The position whose prediction is explained',
+  });
   return [
     choice('word_show', 'Show', showOf(state), SHOW),
-    choice(name, isFilling(trace) ? 'Word at' : 'Word after', position, tokenOptions(tokens), {
-      help: 'The position whose prediction is explained',
-    }),
+    ...(isOfText(trace) ? [] : [placed]),
     choice('token', 'Why', token, [
       { id: null, title: `the likeliest: ${likeliest?.title ?? ''}` },
       ...options,

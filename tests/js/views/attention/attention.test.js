@@ -101,6 +101,20 @@ test('a word of a translation opens the row that wrote it, or the row that it re
   match(given.grid.rest.readout, /given, not written/);
 });
 
+test('of a pair, the first row that is kept is open where the chosen token has none', () => {
+  const roles = [undefined, 'first', 'first', 'second', 'second'];
+  const tokens = TOKENS.map((token, at) => ({ ...token, role: roles[at] }));
+  const openedBy = (query, attention_pair) => {
+    const trace = { ...sampleTrace(), tokens };
+    const { grid } = attention.figure(trace, { ...FRAME, query, attention_pair });
+    return [grid.rowLabels[grid.chosen.row], grid.columnLabels, plain(grid.rest.readout)];
+  };
+  const [row, columns, readout] = openedBy(0, 'second_first');
+  deepEqual([row, columns], ['<b>', ['it', 'saw']]);
+  match(readout, /^“<b>” attends most to/);
+  deepEqual(openedBy(4, 'second_first')[0], 'it');
+});
+
 test('the head that looks up the word just written names its rows by it, unless asked otherwise', () => {
   const trace = pairTrace();
   const aligner = { layer: 1, head: 0, shift: 0 };
