@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import signal
 from pathlib import Path
+from time import monotonic, process_time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -54,10 +56,13 @@ def site(
         chapters=chapters or [], texts=_texts(texts, settings) if texts else (), server=server
     )
 
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # nothing half-written stays
+    began = monotonic()
     with progress("writing the site") as on_progress:
         n_bytes = write_site(out, plan, settings, on_progress, note)
     note(
-        f"{out} is written: {n_bytes / 1e6:.1f} MB. Open {out / 'index.html'}, or serve it: "
+        f"{out} is written in {monotonic() - began:.0f} s ({process_time():.0f} s of processor): "
+        f"{n_bytes / 1e6:.1f} MB. Open {out / 'index.html'}, or serve it: "
         f"python -m http.server --directory {out}"
     )
 
