@@ -151,10 +151,11 @@ export const observers = { ResizeObserver: [], IntersectionObserver: [] };
 for (const name of Object.keys(observers))
   globalThis[name] = window[name] = class Observer {
     constructor(call) {
-      observers[name].push({ call, observer: this });
+      this.kept = { call, observer: this };
+      observers[name].push(this.kept);
     }
     observe(node) {
-      observers[name].at(-1).node = node;
+      this.kept.node = node;
     }
     disconnect() {}
     unobserve() {}

@@ -355,3 +355,9 @@ export function mapOf(picture, theme, size) {
   if (context) markRoles(context, { left: 0, top: 0, size, picture }, Math.ceil(size / 32));
   return canvas;
 }
+
+/** Return the height that the sentence covers of a page that is scrolled, with the bar above it. */
+export function heightCovered() {
+  const sentence = document.getElementById('sentence');
+  return sentence ? sentence.offsetHeight + (parseFloat(getComputedStyle(sentence).top) || 0) : 0;
+}

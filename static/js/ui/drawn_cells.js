@@ -4,7 +4,7 @@
  */
 
 import { answerAt } from '../rules/chapter.js';
-import { button, element } from './dom.js';
+import { button, element, heightCovered } from './dom.js';
 import { CELLS } from './plot.js';
 
 /**
@@ -154,7 +154,7 @@ export function bringIntoView(picture, signal) {
     if (Math.abs(at.top - top) < 2) return;
     const sheet = document.querySelector('.chapter')?.getBoundingClientRect().top ?? 0;
     const floor = sheet > 0 ? sheet : window.innerHeight;
-    const cover = document.getElementById('sentence')?.offsetHeight ?? 0;
+    const cover = heightCovered();
     window.scrollBy(0, at.top - Math.max(cover + LEAST_ABOVE, (floor + cover - at.height) / 2));
     ({ top } = panel.getBoundingClientRect());
   }

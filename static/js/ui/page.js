@@ -311,7 +311,12 @@ export function watchSticky(part, sentinel = element('div', { 'aria-hidden': 'tr
     part.classList.toggle('is-stuck', isStuck);
     if (isStuck) sentinel.style.setProperty('--kept', `${height}px`);
   };
-  new IntersectionObserver(look, { threshold: LEAST_SEEN }).observe(sentinel);
+  const watcher = new IntersectionObserver(look, { threshold: LEAST_SEEN });
+  // What appears above the screen crosses no threshold: observing again looks once.
+  new ResizeObserver(() => {
+    watcher.unobserve(sentinel);
+    watcher.observe(sentinel);
+  }).observe(sentinel);
 }
 
 /** Act once, when a part comes into sight. @param {HTMLElement} part @param {() => void} act */

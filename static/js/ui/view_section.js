@@ -5,7 +5,7 @@
 import { messageOf } from '../api/calls.js';
 import { viewState } from '../state/state.js';
 import { createControls } from './controls.js';
-import { element, segment, withSymbols } from './dom.js';
+import { element, heightCovered, segment, withSymbols } from './dom.js';
 import { painted } from '../plot/renderer.js';
 import { createPanel } from './panel.js';
 
@@ -84,7 +84,7 @@ export function createViewSection(entry, handlers) {
 
   /** Bring the first drawing into sight, if it is out of it. */
   function bringDrawing() {
-    bring(stage, document.getElementById('sentence')?.offsetHeight ?? 0);
+    bring(stage, heightCovered());
   }
 
   return {

@@ -146,10 +146,15 @@ def test_on_a_phone_the_sheet_of_a_chapter_leaves_the_finding_in_sight(visit):
     form.get_by_role("button", name="Show the answer").click()
     page.locator("#switch").wait_for()
     sheet = page.locator(".chapter").bounding_box()
-    for part in ("#says", "#switch", "#next"):
+    page.locator("#pinned.is-stuck").wait_for()
+    for part in ("#says", "#switch"):
         box = page.locator(part).bounding_box()
         assert box["y"] >= 0
         assert box["y"] + box["height"] <= sheet["y"]
+    strip, bars = (
+        page.locator(part).bounding_box() for part in ("#sentence", "#view-next_token .plot")
+    )
+    assert strip["y"] + strip["height"] <= bars["y"] < sheet["y"]
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -30,12 +30,7 @@ def test_a_cut_edge_moves_the_next_word_and_is_joined_again(circuit):
     assert words(circuit) == before
 
 
-def test_both_sentences_are_next_to_each_other_and_tokens_have_columns(circuit):
-    circuit.view.locator("label", has_text="Both sentences").click()
-    circuit.wait_until_drawn()
-    titles = circuit.view.locator(".panel h2")
-    titles.get_by_text(OTHER).wait_for()
-    assert TEXT in titles.first.text_content()
+def test_tokens_have_columns(circuit):
     circuit.view.locator("label", has_text="By token").click()
     circuit.wait_until_drawn()
     circuit.view.get_by_text("The edges at each token").wait_for()

@@ -73,7 +73,7 @@ def test_a_second_sentence_is_typed_and_what_both_read_is_compared(reader, ask):
         box.fill(OTHER)
     drawn(reader)
     b = ask("trace", model="plain", text=OTHER, capture=[])["tokens"]
-    words = [token["text"].strip() or "·" for token in b]
+    words = [token["text"].strip() or "‹space›" for token in b]
     assert [line[0] for line in reader.table(1)[1:]] == words
     tokens = [chip.strip("·") for chip in reader.chips]
     rows = [line[0] for line in reader.table(2)[1:]]
