@@ -9,8 +9,10 @@ https://www.rfc-editor.org/rfc/rfc9457
 
 import json
 import math
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -36,48 +38,12 @@ NO_OBJECT = "the body must be a JSON object"
 RETRY_AFTER_SECONDS = 1
 """Retry-After of a request that may succeed a little later."""
 
-_MEANINGS = {
-    400: "The body is not JSON.",
-    401: "The API key is missing or not valid.",
-    404: "There is no such model (`available` names those that exist), or no such trace is kept.",
-    406: "The Accept header takes none of the offered media types.",
-    413: "The body has more than `max_body_bytes`.",
-    415: "The body is not declared as application/json, or is compressed.",
-    422: "A member is invalid, or a limit is exceeded: `limit` and `actual` say by how much.",
-    429: "This client exceeds its rate; `Retry-After` says when to retry.",
-    503: "The queue is full or too slow, unread responses leave too little memory, the model is "
-    "damaged or not ready, or the server is stopping.",
-    504: "The computation took longer than `work_seconds`, or a load than `load_seconds`.",
-}
 _BOUNDS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
-_SENTENCES = {
-    "missing": "is missing; send it",
-    "union_tag_invalid": "the {discriminator} {tag!r} is unknown; it is one of {expected_tags}",
-    "union_tag_not_found": "{value} has no member {discriminator}; send one",
-    "too_short": "has {n} entries; send at least {min_length}, or leave the member out",
-    "too_long": "has {n} entries; send at most {max_length}",
-    "string_too_short": "has {n} characters; send at least {min_length}",
-    "string_too_long": "has {n} characters; send at most {max_length}",
-    **dict.fromkeys(("int_type", "int_from_float", "int_parsing"), "{value} is not a whole number"),
-    **dict.fromkeys(("float_type", "float_parsing", "finite_number"), "{value} is not a number"),
-    "bool_type": "{value} is neither true nor false",
-    "string_type": "{value} is not a text",
-    "list_type": "{value} is not a list",
-    **dict.fromkeys(
-        ("dict_type", "model_type", "model_attributes_type"), "{value} is not an object"
-    ),
-    "literal_error": "{value} is not one of {expected}",
-    "greater_than": "must be more than {gt}, not {value}",
-    "greater_than_equal": "must be at least {ge}, not {value}",
-    "less_than": "must be less than {lt}, not {value}",
-    "less_than_equal": "must be at most {le}, not {value}",
-    "string_pattern_mismatch": "{value} is not {expected}",
-}
-"""The messages of pydantic's errors; names in braces are members of their contexts."""
+_SAID = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+_MEANINGS = {int(status): meaning for status, meaning in _SAID["meanings"].items()}
+_SENTENCES: dict[str, str] = _SAID["sentences"]
 _PATTERNS = {
-    "^[0-9a-f]{32}$": "the id of a trace: 32 digits of 0 to 9 and a to f",
-    r"^\d{1,7}:\d{1,7}$": "two positions, such as 0:512",
-    "^[A-Za-z0-9_-]{22}$": "the id of a link: 22 letters, digits, - and _",
+    **_SAID["patterns"],
     FRAGMENT: "the fragment of an address as a browser writes it: ASCII, anything else escaped",
 }
 _OUT_OF_RANGE = ("greater_than", "greater_than_equal", "less_than", "less_than_equal")

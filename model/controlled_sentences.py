@@ -12,17 +12,12 @@ from itertools import permutations, product
 
 Noun = tuple[str, str]
 
-NOUNS: tuple[Noun, ...] = (
-    ("boy", "boys"),
-    ("girl", "girls"),
-    ("dog", "dogs"),
-    ("king", "kings"),
-    ("bird", "birds"),
-    ("tree", "trees"),
-    ("house", "houses"),
-    ("flower", "flowers"),
-    ("horse", "horses"),
-    ("rabbit", "rabbits"),
+NOUNS: tuple[Noun, ...] = tuple(
+    (noun, f"{noun}s")
+    for noun in (
+        *("boy", "girl", "dog", "king", "bird"),
+        *("tree", "house", "flower", "horse", "rabbit"),
+    )
 )
 """Singular and plural; each ordered pair of different nouns is one of 90."""
 

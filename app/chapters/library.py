@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from headlight.chapters.chapter import MAX_BYTES, NAME, Chapter, ChapterError, read_chapter
 from headlight.model.checkpoint.loading import way_to_the_zoo
@@ -107,3 +107,13 @@ def circle_in(chapters: list[Chapter], start: Chapter) -> list[str] | None:
         path.append(here)
         here = by_id[here].next
     return None
+
+
+def summary_of(chapter: Chapter) -> dict[str, Any]:
+    """Return a chapter in short, as the list of chapters has it."""
+    return {
+        **chapter.model_dump(include={"id", "title", "about"}),
+        "n_steps": len(chapter.steps),
+        "n_questions": chapter.n_questions,
+        "is_for_any": chapter.finds is not None,
+    }

@@ -52,6 +52,7 @@ from headlight.schemas.atlas import (
     AtlasMatchesAnswer,
     AtlasSearchAnswer,
     AtlasSearchRequest,
+    AtlasSpreadAnswer,
 )
 from headlight.schemas.circuits import CircuitAnswer, CircuitRequest, TasksAnswer
 from headlight.schemas.experiments import ExperimentAnswer, ExperimentsAnswer
@@ -83,6 +84,7 @@ _read_tasks = read_json(TasksAnswer)
 _read_circuit = read_json(CircuitAnswer)
 _read_atlas = read_json(AtlasAnswer)
 _read_atlas_head = read_json(AtlasHeadAnswer)
+_read_atlas_spread = read_json(AtlasSpreadAnswer)
 _read_atlas_search = read_json(AtlasSearchAnswer)
 _read_atlas_matches = read_json(AtlasMatchesAnswer)
 _read_tokenized = read_json(TokenizeAnswer)
@@ -204,6 +206,18 @@ def atlas_head(model: str, *, attention: str, head: SupportsIndex) -> Call[Atlas
     """
     params = _given({"attention": attention, "head": head})
     return Call(method="GET", path=f"{_atlas(model)}/head", read=_read_atlas_head, params=params)
+
+
+def atlas_spread(model: str, *, attention: str, head: SupportsIndex) -> Call[AtlasSpreadAnswer]:
+    """Divide the sentences of the corpus in tenths by one head's largest weight, with one of each.
+
+    Args:
+        model: an id.
+        attention: its path.
+        head: its number.
+    """
+    path, params = f"{_atlas(model)}/spread", _given({"attention": attention, "head": head})
+    return Call(method="GET", path=path, read=_read_atlas_spread, params=params)
 
 
 @takes(AtlasSearchRequest)

@@ -23,17 +23,7 @@ from headlight.routes import (
 ROUTERS = tuple(
     routes.router
     for routes in (
-        models,
-        profiles,
-        atlas,
-        traces,
-        positional,
-        generation,
-        circuits,
-        experiments,
-        chapters,
-        links,
-        health,
-        page,
+        *(models, profiles, atlas, traces, positional, generation, circuits),
+        *(experiments, chapters, links, health, page),
     )
 )

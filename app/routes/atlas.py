@@ -26,7 +26,6 @@ from headlight.schemas.atlas import (
     AtlasAnswer,
     AtlasHeadAnswer,
     AtlasHeadRequest,
-    AtlasLikeAnswer,
     AtlasLikeRequest,
     AtlasMatchAnswer,
     AtlasMatchesAnswer,
@@ -98,17 +97,20 @@ async def atlas_spread(
     return AtlasSpreadAnswer.model_validate(await _asked(model, ask, request, services))
 
 
-@router.get("/like", responses=described(404, 422, 503))
+@router.get("/like", include_in_schema=False)
 async def atlas_like(
     model: Model,
     query: Annotated[AtlasLikeRequest, Query()],
     request: Request,
     services: ServicesDep,
-) -> AtlasLikeAnswer:
-    """Name the two words of an example as a search takes them: it finds where the same happens."""
+) -> dict[str, str]:
+    """Name the two words of an example as a search takes them: it finds where the same happens.
+
+    Not in the OpenAPI description: the page fills its form with it.
+    """
     await services.in_thread(partial(services.atlases.atlas, model), client_left(request))
     of_query, of_key = kinds_at(query.text, (query.query, query.key))
-    return AtlasLikeAnswer(query=of_query, key=of_key)
+    return {"query": of_query, "key": of_key}
 
 
 @router.get("/search", responses=described(404, 422, 503, 504))

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Path, Request
 from pydantic import Field, ValidationError
 
 from headlight.chapters.chapter import Chapter, ChapterError, read_chapter
-from headlight.chapters.library import without_the_zoo
+from headlight.chapters.library import summary_of, without_the_zoo
 from headlight.chapters.outcomes import Ask, Opens, Outcome
 from headlight.chapters.rules import Rule
 from headlight.forms import Answer
@@ -66,17 +66,7 @@ async def chapters(request: Request, services: ServicesDep) -> ChaptersAnswer:
     known, faults = await services.in_thread(services.chapters.chapters, client_left(request))
     known, apart = without_the_zoo(known, {each.id for each in services.registry.listed})
     return ChaptersAnswer(
-        chapters=[
-            ChapterSummary(
-                id=each.id,
-                title=each.title,
-                about=each.about,
-                n_steps=len(each.steps),
-                n_questions=each.n_questions,
-                is_for_any=each.finds is not None,
-            )
-            for each in known
-        ],
+        chapters=[ChapterSummary(**summary_of(each)) for each in known],
         unavailable=faults | apart,
     )
 

@@ -87,13 +87,6 @@ class AtlasAnswer(Answer):
     no_search: str | None = Field(description="The reason against a search; null: it can be asked.")
 
 
-class AtlasLikeAnswer(Answer):
-    """The two sides of a search for the same: parts of speech, or words that have none."""
-
-    query: str
-    key: str
-
-
 class AtlasPairAnswer(Answer):
     """A word or a tag of the query, one of the key, and how many weights have both."""
 

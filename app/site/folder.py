@@ -23,7 +23,7 @@ from markupsafe import Markup
 
 from headlight import saved_page
 from headlight.chapters.chapter import Chapter
-from headlight.chapters.library import Library, read_file, without_the_zoo
+from headlight.chapters.library import Library, read_file, summary_of, without_the_zoo
 from headlight.joined_scripts import DYNAMIC, SCRIPTS
 from headlight.model.experiments.experiment_registry import EXPERIMENTS
 from headlight.models.model_registry import registry_of
@@ -207,7 +207,7 @@ def _fill(
             "models": _with_texts(cards, plan.texts),
         },
         "texts": texts,
-        "chapters": {"chapters": [_summary(chapter) for chapter in chapters], "unavailable": {}},
+        "chapters": {"chapters": [summary_of(chapter) for chapter in chapters], "unavailable": {}},
         "files": files,
         "server": plan.server.rstrip("/"),
     }
@@ -246,17 +246,6 @@ def _in_site(chapter: Chapter) -> Members:
         step["link"] = f"{page}#{state}"
         step["then_link"] = None  # what follows an answer is another pass
     return members
-
-
-def _summary(chapter: Chapter) -> Members:
-    return {
-        "id": chapter.id,
-        "title": chapter.title,
-        "about": chapter.about,
-        "n_steps": len(chapter.steps),
-        "n_questions": chapter.n_questions,
-        "is_for_any": chapter.finds is not None,
-    }
 
 
 def _write_pages(folder: Folder, index: str) -> None:

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,19 +30,10 @@ N_TRIES = 20_000
 MAX_FILE_BYTES = 2**22
 MAX_PAIRS = 1_000
 
-# ruff: noqa: SIM905 - a line of words is easier to read and change than a list of strings
-NAMES = (
-    "Tom Mary Jack Ann Peter Jane John Alice Sam Rose Ben Kate Paul Lucy Fred Emma Bob Nell "
-    "Dick Polly Will Susan Frank Grace Henry Ruth George Helen Mark Martha David Laura James "
-    "Sarah"
-).split()
-PLACES = "wood garden river market barn kitchen mill village school shop".split()
-THINGS = "cake book ball flower hat cup key ring letter basket".split()
-WORDS = (
-    "dog king tree house boy girl bird horse river stone book apple door hat ship garden fire "
-    "wind moon sun road cat fox bear cup bread gold hand ring wood"
-).split()
-EVENTS = "war trip journey trial siege project famine voyage strike dispute".split()
+_SAID = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+NAMES, PLACES, THINGS, WORDS, EVENTS = (
+    _SAID["words"][kind].split() for kind in ("names", "places", "things", "words", "events")
+)
 
 
 class TextPair(NamedTuple):
@@ -164,52 +156,14 @@ def _carrying(draw: random.Random) -> TextPair | None:
     return _at_digit(begin, first, (second, other), 2)
 
 
-TASKS: Mapping[str, Task] = {
-    task.name: task
-    for task in (
-        Task(
-            "agreement",
-            "The verb (was, were) agrees with a subject across a noun of the other number; the "
-            "corrupted text has the subject in the other number.",
-            _agreement,
-        ),
-        Task(
-            "repetition",
-            "Five words begin again, and the next is what followed before; in the corrupted text "
-            "another word followed.",
-            _repetition,
-        ),
-        Task(
-            "names",
-            "Two went, and one heard twice gave something to the other; in the corrupted text the "
-            "other gave it.",
-            _names,
-        ),
-        Task(
-            "indirect_objects",
-            "As names, in another sentence (Wang et al. 2022); for models that were trained on "
-            "more than stories.",
-            _indirect_objects,
-        ),
-        Task(
-            "greater_than",
-            "The year in which something ended is later than that in which it began (Hanna et al. "
-            "2023); in the corrupted text it began in year 01. Years need tokens of two digits.",
-            _greater_than,
-        ),
-        Task(
-            "last_digit",
-            "The last digit of the sum of two partial products; in the corrupted text the second "
-            "has another last digit.",
-            _last_digit,
-        ),
-        Task(
-            "carrying",
-            "The hundreds of the sum of two partial products; in the corrupted text the tens of "
-            "the second differ, so that nothing is carried, or something is.",
-            _carrying,
-        ),
-    )
+_DRAWN = (
+    *(_agreement, _repetition, _names, _indirect_objects, _greater_than),
+    *(_last_digit, _carrying),
+)
+TASKS = {
+    name: Task(name, _SAID["rules"][name], draw)
+    for draw in _DRAWN
+    for name in [draw.__name__.removeprefix("_")]
 }
 
 

@@ -7,6 +7,8 @@ text makes its own answer at least ten times as likely as the answer of the othe
 from __future__ import annotations
 
 import math
+import tomllib
+from pathlib import Path
 
 from headlight.model.circuits.pairs import PairPasses
 from headlight.model.circuits.tasks import TextPair, fitted
@@ -15,32 +17,8 @@ from headlight.model.served import Served
 LEAST = math.log(10)
 """The least difference of the logits of both answers, after either text."""
 
-CANDIDATES = {
-    "Two names": TextPair(
-        "When Mary and John went to the store, John gave a drink to",
-        "When Mary and John went to the store, Mary gave a drink to",
-        (" Mary",),
-        (" John",),
-    ),
-    "A repeated list": TextPair(
-        "red blue green white black, red blue green",
-        "red blue green black white, red blue green",
-        (" white",),
-        (" black",),
-    ),
-    "A capital": TextPair(
-        "The capital of France is", "The capital of Italy is", (" Paris",), (" Rome",)
-    ),
-    "A bracket to close": TextPair(
-        "He came back (after a long time", 'He came back "after a long time', (")",), ('"',)
-    ),
-    "A subject far from its verb": TextPair(
-        "The keys to the old wooden cabinet",
-        "The key to the old wooden cabinet",
-        (" are",),
-        (" is",),
-    ),
-}
+_SAID = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+CANDIDATES = {title: TextPair(**said) for title, said in _SAID.items()}
 
 
 def shown_examples(model: Served) -> dict[str, str]:

@@ -151,11 +151,10 @@ export const observers = { ResizeObserver: [], IntersectionObserver: [] };
 for (const name of Object.keys(observers))
   globalThis[name] = window[name] = class Observer {
     constructor(call) {
-      this.kept = { call, observer: this };
-      observers[name].push(this.kept);
+      observers[name].push({ call, observer: this });
     }
     observe(node) {
-      this.kept.node = node;
+      observers[name].at(-1).node = node;
     }
     disconnect() {}
     unobserve() {}

@@ -159,6 +159,7 @@ test('a typed text is read, and an example opens at its own view', async () => {
   press(find('#text'), 'Enter');
   await arrive();
   ok(asked.every(({ text }) => text === undefined || text !== 'new text' || asked.length < 3));
+  labelled('Examples').click();
   labelled('Two').click();
   await arrive();
   ok(isShown('next_token') && !isShown('attention'));
@@ -186,6 +187,7 @@ test('an empty text is nothing to read', async () => {
   press(find('#text'), 'Enter');
   await arrive();
   ok(find('#results').hidden && !find('#empty').hidden);
+  labelled('Examples').click();
   labelled('One').click();
   await arrive();
   ok(!find('#results').hidden && isShown('attention'));

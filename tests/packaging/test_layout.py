@@ -79,11 +79,11 @@ JS_FOLDERS = ["words", "trace", "rules", "state", "api", "plot", "ui", "views"]
 MOST_LINES = {
     "app": 25_060,
     "lab": 9_340,
-    "model": 37_660,
+    "model": 37_600,
     "model/analysis": 4_540,
     "model/attention": 1_800,
     "model/foreign": 9_040,
-    "static/js": 46_390,
+    "static/js": 46_400,
     "static/js/views": 18_300,
 }
 MOST_OWN_LINES = 60

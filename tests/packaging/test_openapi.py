@@ -193,12 +193,6 @@ ASKS = [
         kept="two of each list",
     ),
     Ask(
-        "atlas_like",
-        f"{ATLAS}/like",
-        "From “it” to “king”",
-        parameters=STORIES | {"text": "The king had it.", "query": 13, "key": 4},
-    ),
-    Ask(
         "atlas_search",
         f"{ATLAS}/search",
         "Heads from a pronoun to a noun",

@@ -110,11 +110,6 @@ export interface AtlasHeadAnswer {
   sentences: AtlasSentenceAnswer[];
 }
 
-export interface AtlasLikeAnswer {
-  query: string;
-  key: string;
-}
-
 export interface AtlasMatchAnswer {
   attention: string;
   head: number;

@@ -312,6 +312,7 @@ export function watchSticky(part, sentinel = element('div', { 'aria-hidden': 'tr
     if (isStuck) sentinel.style.setProperty('--kept', `${height}px`);
   };
   const watcher = new IntersectionObserver(look, { threshold: LEAST_SEEN });
+  watcher.observe(sentinel);
   // What appears above the screen crosses no threshold: observing again looks once.
   new ResizeObserver(() => {
     watcher.unobserve(sentinel);

@@ -16,7 +16,6 @@ import { button, element } from '../../ui/dom.js';
 
 /**
  * @import { AtlasAsk, AtlasFacts, AtlasHead, AtlasPlace, Findings, Spread } from '../../trace/atlas.js'
- * @import { AtlasLikeAnswer } from '../../api/schemas'
  * @import { Trace } from '../../trace/trace.js'
  * @import { Overview, ViewState } from '../../plot/figure.js'
  * @import { Handlers } from '../../ui/view_section.js'
@@ -39,10 +38,10 @@ export function createAtlas({ onState, announce }) {
   const about = element('p', { class: 'atlas-about' });
   const sentences = createSentences(onState);
   const tenths = createTenths(fetched);
-  const form = createForm(onState);
   const notice = element('p', { class: 'panel-notice', role: 'status', hidden: true });
   const findings = element('div', { class: 'atlas-findings' });
   const like = createLike(fetched, onState);
+  const form = createForm(onState, like.element);
   const block = element(
     'section',
     { class: 'atlas', 'aria-label': 'The corpus', hidden: true },
@@ -51,7 +50,7 @@ export function createAtlas({ onState, announce }) {
     ...sentences.elements,
     tenths.element,
     element('h3', {}, 'Search the corpus'),
-    ...[form.element, like.element, notice, findings],
+    ...[form.element, notice, findings],
   );
 
   /**
@@ -120,7 +119,7 @@ export function createAtlas({ onState, announce }) {
       if (asked.model !== trace.model) begin(trace.model);
       sentences.show(trace, state);
       tenths.show(trace, state);
-      like.show(trace, state, form.element.hidden === true);
+      like.show(trace, state);
       search(state);
     },
     leave() {
@@ -185,7 +184,7 @@ function createLike(fetched, onState) {
     '',
     () =>
       ask &&
-      fetched(ask, (/** @type {AtlasLikeAnswer} */ { query, key }) =>
+      fetched(ask, (/** @type {{query: string, key: string}} */ { query, key }) =>
         onState({ head_from: query, head_to: key, head_same: false }),
       ),
     { hidden: true },
@@ -193,10 +192,10 @@ function createLike(fetched, onState) {
   return {
     element: like,
 
-    /** @param {Trace} trace @param {ViewState} state @param {boolean} isOff */
-    show(trace, state, isOff) {
+    /** @param {Trace} trace @param {ViewState} state */
+    show(trace, state) {
       const [query, key] = exampleIn(trace, state);
-      like.hidden = isOff || !query;
+      like.hidden = !query;
       if (!query) return;
       const { text, model } = trace;
       /** @param {number} end */
@@ -306,8 +305,8 @@ function strongestIn(trace, path, head) {
   );
 }
 
-/** Create the form of a search. @param {Handlers['onState']} onState */
-function createForm(onState) {
+/** Create the form of a search. @param {Handlers['onState']} onState @param {HTMLElement} like */
+function createForm(onState, like) {
   const [from, to] = [input('from', 'pronoun'), input('to', 'noun')];
   const same = element('input', { type: 'checkbox', id: 'atlas-same' });
   /** @param {Event} event */
@@ -324,6 +323,7 @@ function createForm(onState) {
     to,
     element('label', { class: 'atlas-same' }, same, ' the same word'),
     element('button', { type: 'submit', class: 'button' }, 'Search'),
+    like,
     element(
       'datalist',
       { id: 'atlas-kinds' },

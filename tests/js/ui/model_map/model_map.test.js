@@ -551,15 +551,14 @@ test('a part that stays keeps the focus while another layer opens', () => {
   deepEqual(stopIds(), [last]);
 });
 
-test('a layer that opens hands the focus on to the head that is shown', () => {
+test('a layer that opens keeps its number, and the focus', () => {
   showDeep();
   const layer = part('layer decoder 3');
   layer.click();
   layer.focus();
   showDeep({ layer: 3, head: 1 });
-  equal(part('layer decoder 3'), null);
-  equal(document.activeElement, part('head decoder 3 1'));
-  deepEqual(stopIds(), ['head decoder 3 1']);
+  equal(document.activeElement, part('layer decoder 3'));
+  deepEqual(stopIds(), ['layer decoder 3']);
 });
 
 test('without the focus on the map, none is put there', () => {
