@@ -34,6 +34,7 @@ def test_typing_shows_the_tokens_that_the_model_reads(reader, ask):
 
 def test_an_example_fills_the_box_and_is_read(reader):
     reader.open(text="At first")
+    reader.page.get_by_role("button", name="Examples", exact=True).click()
     button = reader.page.locator("#examples button").nth(1)
     with reader.reading_again():
         button.click()
