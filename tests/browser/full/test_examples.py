@@ -15,8 +15,8 @@ EXAMPLES = {
 }
 # Of some examples, the words that their finding must name: computed, so they could be missing.
 NAMES = {
-    ("stories", "A verb and its subject"): ["cabinet", "keys"],
-    ("stories", "A head that looks at nouns"): ["him", "king", "people"],
+    ("stories", "A verb and its subject"): ["keys", "were", "was"],
+    ("stories", "A head that looks at nouns"): ["king"],
     ("stories", "An expert for commas and stops"): ["expert"],
     ("stories", "Singular or plural"): ["girl", "was", "is"],
     ("translate", "Words that change places"): ["chat", "noir", "change places"],
