@@ -126,7 +126,7 @@ def takes_targets(kind: type[Any]) -> bool:
 
 
 def takes_no_text(kind: type[Any]) -> str:
-    """Return the input that a class reads in place of tokens alone; empty: it reads tokens."""
+    """Return the input that a class reads that is not only tokens; empty: it reads tokens."""
     if hasattr(kind, "get_text_features"):  # of CLIP
         return "an image or a sound with each text (save its text model by itself)"
     name = str(getattr(kind, "main_input_name", "input_ids"))

@@ -313,7 +313,7 @@ export function watchSticky(part, sentinel = element('div', { 'aria-hidden': 'tr
   };
   const watcher = new IntersectionObserver(look, { threshold: LEAST_SEEN });
   watcher.observe(sentinel);
-  // What appears above the screen crosses no threshold: observing again looks once.
+  // A part that appears above the screen crosses no threshold; observe it again to look once.
   new ResizeObserver(() => {
     watcher.unobserve(sentinel);
     watcher.observe(sentinel);

@@ -8,7 +8,7 @@ import { holdsLayer, predictingSide } from '../trace/attention.js';
 import { moversIn } from '../rules/moved.js';
 import { partId, readEffects, reasonsIn } from '../rules/prediction.js';
 import { toggled } from '../trace/words.js';
-import { plotHeight, pageZoom, palette } from './dom.js';
+import { heightCovered, plotHeight, pageZoom, palette } from './dom.js';
 import { viewState, choosing, queryOf } from '../state/state.js';
 import { isOf } from '../state/conversation.js';
 import { LONG_VIEW } from '../state/store.js';
@@ -94,7 +94,6 @@ export class Stage {
       onPress: (side, index) => this.#press(side, index),
       onPoint: () => this.#markSentence(),
     });
-    this.cover = byId('sentence');
     this.scene = new Scene(byId, {
       onState: store.change,
       onChoose: ({ side, index }) => {
@@ -154,7 +153,7 @@ export class Stage {
     // Last, since what is above the view changes its height.
     if (view && this.#isNewView) {
       this.#isNewView = false;
-      this.sections[id].reveal(this.cover.offsetHeight);
+      this.sections[id].reveal(heightCovered());
     }
   };
 

@@ -57,7 +57,7 @@ def test_a_page_has_one_script_and_what_is_opened_later_another(client):
 
 
 OF_OTHER_PAGES = {"experiments.js", "on_paper.js"}
-"""What a saved page never asks for."""
+"""Modules that a saved page never asks for."""
 
 
 @pytest.mark.parametrize(("entry", "follow"), [("main.js", DYNAMIC), ("archived.js", AWAITED)])

@@ -158,7 +158,7 @@ def test_the_results_that_the_tests_of_the_page_draw_are_those_of_small_runs(nam
             continue
         if array["dtype"].startswith("float"):
             expected = np.array(array["data"], dtype=float)
-            # Other processors round in other places; a small number may be rounding alone.
+            # Other processors round in other places; a small number may be only rounding.
             most = np.max(np.abs(expected), initial=0, where=np.isfinite(expected))
             near = max(1e-4 * most, np.finfo(np.float32).eps)
             np.testing.assert_allclose(

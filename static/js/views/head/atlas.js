@@ -261,7 +261,7 @@ function pathOf(trace, state) {
 }
 
 /**
- * Return a sentence of each tenth, and where this text stands among them.
+ * Return a sentence of each tenth, and the place of this text among them.
  * @param {Spread} spread
  * @param {string} path
  * @param {number} head
