@@ -12,10 +12,7 @@ import { VIEWS } from './views/view_registry.js';
 
 /**
  * @import { Archive, Index, Load } from './api/archive.js'
- * @import { View, ViewEntry, ViewState } from './plot/figure.js'
- * @import { Grid } from './plot/grid.js'
- * @import { Ask, Trace } from './trace/trace.js'
- * @import { Control } from './ui/controls.js'
+ * @import { ViewEntry } from './plot/figure.js'
  */
 
 /** Represents a text that the reader would type. */
@@ -48,10 +45,7 @@ export async function openSite(index, load) {
   return import('./main.js');
 }
 
-/**
- * Open a saved page.
- * @param {ArrayBuffer} buffer the answers about its text
- */
+/** Open a saved page. @param {ArrayBuffer} buffer the answers about its text */
 export async function openSaved(buffer) {
   const archive = openText(buffer, tileIn(document));
   const { catalogue, isOverview, holds } = archive;

@@ -59,10 +59,7 @@ function idIn(of) {
   return idOf(tabs.find((tab) => idOf(tab) === wanted) ?? tabs[0]);
 }
 
-/**
- * Return an experiment, asked for once; after a failure again.
- * @param {string} id
- */
+/** Return an experiment, asked for once; after a failure again. @param {string} id */
 function prepared(id) {
   const known = preparing.get(id);
   if (known) return known;

@@ -30,9 +30,7 @@ import { Stage } from './ui/stage.js';
 import { lackOf, LONG, overviewAsk, request } from './api/answers.js';
 import { loadView, VIEWS, viewsFor } from './views/view_registry.js';
 
-/**
- * @import { Change } from './state/store.js'
- */
+/** @import { Change } from './state/store.js' */
 
 /** @param {string} id */
 const byId = (id) => partOf(document, `#${id}`, HTMLElement);
@@ -286,10 +284,7 @@ function announce(message) {
   byId('announcer').textContent = message;
 }
 
-/**
- * @param {HTMLElement} part
- * @param {() => void} onChange its width is another one
- */
+/** @param {HTMLElement} part @param {() => void} onChange its width is another one */
 function watchWidth(part, onChange) {
   let width = 0;
   new ResizeObserver(([{ contentRect }]) => {

@@ -12,11 +12,7 @@ import { element, palette } from './ui/dom.js';
 import { lookAt } from './ui/looking.js';
 import { loadView, VIEWS } from './views/view_registry.js';
 
-/**
- * @import { Step } from './api/schemas'
- * @import { DrawnFigure, Figure } from './plot/figure.js'
- * @import { Ask, Trace } from './trace/trace.js'
- */
+/** @import { Step } from './api/schemas' */
 
 const SIZE = { mm: 120, points: 8 };
 const HEIGHT = 420;

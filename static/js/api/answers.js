@@ -22,8 +22,7 @@ import {
 
 /**
  * @import { AtlasHead } from '../trace/atlas.js'
- * @import { Ask, PositionalAsk, Token, Encoding, Trace } from '../trace/trace.js'
- * @import { Card } from '../trace/card.js'
+ * @import { PositionalAsk, Encoding } from '../trace/trace.js'
  * @import { Catalogue } from './calls.js'
  */
 
@@ -365,11 +364,7 @@ export function createRequestCache({ fetch, onArrival }) {
       return answers;
     },
 
-    /**
-     * Ask for one thing, giving up nothing else.
-     * @param {Ask} body
-     * @returns {Answer}
-     */
+    /** Ask for one thing, giving up nothing else. @param {Ask} body @returns {Answer} */
     find(body) {
       const key = JSON.stringify(body);
       return (kept.get(key) ?? ask(key, body)).answer;

@@ -13,12 +13,7 @@ import { deepEqual } from '../state/state.js';
 import { encodingFromSafetensors, traceFromSafetensors } from '../trace/trace.js';
 import { cardOf, Problem } from './calls.js';
 
-/**
- * @import { HeldTile } from '../rules/presentation.js'
- * @import { Card } from '../trace/card.js'
- * @import { Ask, NamedArray, Trace } from '../trace/trace.js'
- * @import { Catalogue } from './calls.js'
- */
+/** @import { HeldTile } from '../rules/presentation.js' @import { Catalogue } from './calls.js' */
 
 /**
  * @typedef {Object} Archive
@@ -133,10 +128,7 @@ export function createCalls({ chapters, files, server }, load) {
 /** @param {any} value */
 const answerOf = (value) => new Response(JSON.stringify(value));
 
-/**
- * Return a run as the events of the server.
- * @param {{start: any, frames: any[]}} run
- */
+/** Return a run as the events of the server. @param {{start: any, frames: any[]}} run */
 function eventsOf({ start, frames }) {
   const events = [
     ['start', start],
@@ -233,10 +225,7 @@ export function openText(buffer, tile = null) {
   return { catalogue: { default: card.id, models: [card] }, isOverview, holds, answer };
 }
 
-/**
- * Return the bytes of four planes in their own order.
- * @param {Uint8Array} planes
- */
+/** Return the bytes of four planes in their own order. @param {Uint8Array} planes */
 function joined(planes) {
   const count = planes.length / 4;
   return new Uint8Array(planes.length).map((_, at) => planes[(at % 4) * count + (at >> 2)]);

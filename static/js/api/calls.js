@@ -10,9 +10,7 @@ import { atRoot } from './root.js';
 /**
  * @import { ModelsAnswer } from './schemas'
  * @import { AtlasAsk } from '../trace/atlas.js'
- * @import { Card } from '../trace/card.js'
  * @import { PositionalAsk } from '../trace/trace.js'
- * @import { Patch } from '../state/state.js'
  */
 
 export const BASE = '/api/v1';
@@ -208,11 +206,7 @@ export async function problemOf(answer) {
   }
 }
 
-/**
- * Convert a thrown error to a problem.
- * @param {unknown} error
- * @returns {Problem}
- */
+/** Convert a thrown error to a problem. @param {unknown} error @returns {Problem} */
 export function asProblem(error) {
   if (error instanceof Problem) return error;
   return new Problem({
@@ -278,10 +272,7 @@ export function keepKey(key) {
   }
 }
 
-/**
- * @param {Record<string, string>} headers of a call
- * @param {string} key
- */
+/** @param {Record<string, string>} headers of a call @param {string} key */
 export function withKey(headers, key) {
   return key === '' ? headers : { ...headers, Authorization: `Bearer ${key}` };
 }

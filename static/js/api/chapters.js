@@ -2,10 +2,7 @@
 
 import { BASE, call, fetchJson } from './calls.js';
 
-/**
- * @import { Outcome } from '../rules/chapter.js'
- * @import { Chapter, ChaptersAnswer, Step } from './schemas'
- */
+/** @import { Chapter, ChaptersAnswer, Step } from './schemas' */
 
 /** @returns {Promise<ChaptersAnswer>} */
 export function fetchChapters() {
@@ -35,11 +32,7 @@ export async function fetchOutcome({ opens, question }, signal) {
   return (await call(`${BASE}/chapters/answer`, { body, signal })).json();
 }
 
-/**
- * Leave out what is null: in a request it would be a value.
- * @param {any} value
- * @returns {any}
- */
+/** Leave out what is null: in a request it would be a value. @param {any} value @returns {any} */
 function given(value) {
   if (Array.isArray(value) || typeof value !== 'object' || value === null) return value;
   const entries = Object.entries(value).filter(([, each]) => each !== null);

@@ -6,9 +6,7 @@
 import { sharedLength } from '../trace/words.js';
 import { arrived, BASE, call, asProblem, Problem } from './calls.js';
 
-/**
- * @import { GenerateRequest, Given, TokenWritten } from './schemas'
- */
+/** @import { GenerateRequest, Given, TokenWritten } from './schemas' */
 
 /** @typedef {Omit<TokenWritten, 'is_forced'|'tensors'>} Step one generated token, as the server sends it */
 

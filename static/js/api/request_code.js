@@ -7,11 +7,7 @@ import { quotedLine } from '../words/text.js';
 import { SELECTING, STREAMED } from './routes.js';
 import { withoutNulls } from '../trace/trace.js';
 
-/**
- * @import { Grid } from '../plot/grid.js'
- * @import { Ask, Edit, Trace } from '../trace/trace.js'
- * @import { Card } from '../trace/card.js'
- */
+/** @import { Edit } from '../trace/trace.js' */
 
 /**
  * @typedef {Object} Call

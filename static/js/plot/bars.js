@@ -18,12 +18,8 @@ import { band, linear, linearTicks, isNarrow, labelWidth, roundTicks } from './s
 
 /**
  * @import { Side } from '../trace/attention.js'
- * @import { NamedArray, Token, Trace } from '../trace/trace.js'
- * @import { Patch } from '../state/state.js'
  * @import { Table } from './chart.js'
- * @import { CellCursor, NumberGrid, SentenceLink } from './grid.js'
- * @import { Hits, Meaning } from './marks/mark.js'
- * @import { Drawing, Frame } from './figure.js'
+ * @import { NumberGrid } from './grid.js'
  */
 
 const ROW_HEIGHT = 30;

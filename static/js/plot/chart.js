@@ -10,9 +10,7 @@ import { paperText } from './marks/mark.js';
 import { escapeForPlotly } from '../words/text.js';
 
 /**
- * @import { Drawing, Frame, Palette } from './figure.js'
- * @import { CellCursor, Grid, NumberGrid, SentenceLink } from './grid.js'
- * @import { Mark, Plan } from './marks/mark.js'
+ * @import { NumberGrid } from './grid.js'
  * @import { Panes, Stack } from './panes.js'
  * @import { Room, Size } from './layout.js'
  * @import { Axis, Scale } from './scales.js'

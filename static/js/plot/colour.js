@@ -3,9 +3,7 @@
  * in greyscale and with colour blindness. OKLab: https://bottosson.github.io/posts/oklab/
  */
 
-/**
- * @import { HeadPicture, Look, Placed, Row } from '../ui/heads.js'
- */
+/** @import { HeadPicture, Look, Placed, Row } from '../ui/heads.js' */
 /** @typedef {'light'|'dark'} Theme */
 /** @typedef {[number, number, number]} Triple */
 

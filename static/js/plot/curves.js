@@ -9,10 +9,7 @@ import { ribbon, ruleAt } from './marks/decorations.js';
 import { pictureOf } from './map.js';
 import { linear, log } from './scales.js';
 
-/**
- * @import { Drawing, Frame, Palette } from './figure.js'
- * @import { Grid } from './grid.js'
- */
+/** / */
 
 /**
  * @typedef {Object} Curve

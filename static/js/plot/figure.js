@@ -8,13 +8,8 @@ export {};
 /**
  * @import { Writing } from '../api/generation.js'
  * @import { Answer } from '../api/answers.js'
- * @import { Ask, Matrix, Trace } from '../trace/trace.js'
- * @import { Card } from '../trace/card.js'
- * @import { Field, Patch, State } from '../state/state.js'
- * @import { Control } from '../ui/controls.js'
+ * @import { Field } from '../state/state.js'
  * @import { Term } from '../ui/formula.js'
- * @import { Handlers } from '../ui/view_section.js'
- * @import { Grid } from './grid.js'
  */
 
 /** A kind of parts of the map of the model. @typedef {'embedding'|'layer'|'head'|'expert'|'network'|'stream'|'bridge'|'logits'|'loop'|'model'} Kind */

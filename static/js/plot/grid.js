@@ -9,12 +9,9 @@ import { letteringOf } from './scales.js';
 /**
  * @import { Side } from '../trace/attention.js'
  * @import { Call } from '../api/request_code.js'
- * @import { Ask, Matrix, Trace } from '../trace/trace.js'
- * @import { Patch } from '../state/state.js'
  * @import { Picture } from './colour.js'
  * @import { Lettering } from './figure.js'
- * @import { Hits, Mark, Plan } from './marks/mark.js'
- * @import { Chart, Table } from './chart.js'
+ * @import { Table } from './chart.js'
  * @import { Scale } from './scales.js'
  */
 

@@ -19,10 +19,9 @@ import {
 import { paperText } from './marks/mark.js';
 
 /**
- * @import { Frame, Palette } from './figure.js'
  * @import { Legend } from './chart.js'
  * @import { Stack } from './panes.js'
- * @import { Bare, Ramp, Scale, Band } from './scales.js'
+ * @import { Bare, Scale, Band } from './scales.js'
  */
 
 /**

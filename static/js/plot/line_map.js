@@ -24,11 +24,8 @@ import { share } from '../words/numbers.js';
 import { shortened } from '../words/text.js';
 
 /**
- * @import { Matrix } from '../trace/trace.js'
  * @import { Table } from './chart.js'
- * @import { Drawing, Frame, Palette } from './figure.js'
- * @import { Hits, Mark, Meaning } from './marks/mark.js'
- * @import { Cell, CellCursor, Grid, Highlight, SentenceLink } from './grid.js'
+ * @import { Cell, Highlight } from './grid.js'
  * @import { Line, Point, Span } from './lines.js'
  */
 

@@ -2,8 +2,6 @@
 
 import { columnOf, highestIn, rowOf } from '../trace/trace.js';
 
-/** @import { Matrix } from '../trace/trace.js' */
-
 /** @typedef {{row: number, column: number, weight: number}} Line */
 /** @typedef {{x: number, y: number}} Point */
 /** @typedef {{from: Point, to: Point}} Span where a line starts and ends, in pixels */

@@ -8,12 +8,7 @@ import { cell } from './marks/mark.js';
 import { ruleAt } from './marks/decorations.js';
 import { band } from './scales.js';
 
-/**
- * @import { Drawing, Frame } from './figure.js'
- * @import { Ask } from '../trace/trace.js'
- * @import { CellCursor, Grid } from './grid.js'
- * @import { Datum, Meaning } from './marks/mark.js'
- */
+/** @import { Datum } from './marks/mark.js' */
 
 /** @typedef {Pick<Frame, 'width'|'height'|'palette'>} Size what a drawing may take, and its colours */
 

@@ -6,11 +6,7 @@ import { escapeForPlotly } from '../words/text.js';
 import { labelWidth, buildAxis, plainAxis, countOf, leftOf } from './scales.js';
 import { paperText } from './marks/mark.js';
 
-/**
- * @import { Drawn, Mark, Plan } from './marks/mark.js'
- * @import { Palette } from './figure.js'
- * @import { Scale } from './scales.js'
- */
+/** @import { Drawn } from './marks/mark.js' @import { Scale } from './scales.js' */
 
 /**
  * @typedef {Object} Pane

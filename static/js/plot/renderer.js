@@ -6,10 +6,7 @@
 import { ticks, ticksFor } from './scales.js';
 import { deepEqual } from '../state/state.js';
 
-/**
- * @import { DrawnFigure, Layout, Lettering, Palette } from './figure.js'
- * @import { Box, Cell, Grid } from './grid.js'
- */
+/** @import { Layout, Lettering } from './figure.js' @import { Box, Cell } from './grid.js' */
 
 /**
  * As it loads, plotly.js 4.1 writes a <style> for maps unless an element has this id. There are no

@@ -5,10 +5,7 @@ import { matrixAt } from '../trace/trace.js';
 import { ROLE_COLOURS } from './colour.js';
 import { bands } from './marks/decorations.js';
 
-/**
- * @import { Place, Side } from '../trace/attention.js'
- * @import { Trace } from '../trace/trace.js'
- */
+/** @import { Place, Side } from '../trace/attention.js' */
 
 /** Return the roles that tokens of a trace have; none: it is of no conversation. @param {Trace} trace */
 export const rolesIn = ({ tokens }) =>

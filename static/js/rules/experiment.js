@@ -6,9 +6,7 @@
 import { capitalised } from '../words/lists.js';
 import { ignored } from './experiment_run.js';
 
-/**
- * @import { ExperimentAnswer, TensorAnswer } from '../api/schemas'
- */
+/** @import { ExperimentAnswer, TensorAnswer } from '../api/schemas' */
 
 /** @typedef {ExperimentAnswer} Description */
 

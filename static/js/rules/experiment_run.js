@@ -5,9 +5,7 @@
 
 import { counted } from '../words/lists.js';
 
-/**
- * @import { Arrays, ExperimentView, Result, Values } from './experiment.js'
- */
+/** @import { Values } from './experiment.js' */
 
 /**
  * @typedef {Object} RunState

@@ -8,8 +8,6 @@ import { explainExperts } from './sentences/experts.js';
 import { explainNext } from './sentences/next.js';
 import { explainReward } from './sentences/reward.js';
 
-/** @import { Trace } from '../trace/trace.js' */
-
 /** @typedef {{query: number|null, source?: number|null, layer: number|null}} Chosen */
 
 /** @type {Record<string, (trace: Trace, chosen: Chosen) => string>} */

@@ -11,12 +11,7 @@ import { isWord, wordNames } from '../trace/word_names.js';
 
 export { isWord, wordNames };
 
-/**
- * @import { Place } from '../trace/attention.js'
- * @import { Card } from '../trace/card.js'
- * @import { Matrix, Token, Trace } from '../trace/trace.js'
- * @import { ViewState } from '../plot/figure.js'
- */
+/** @import { Place } from '../trace/attention.js' */
 
 /** @typedef {{layer: number, head: number, query: number|null}} HeadToOpen */
 

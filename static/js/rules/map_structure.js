@@ -11,8 +11,6 @@
 
 import { layersWith } from '../trace/trace.js';
 
-/** @import { NamedArray, Trace } from '../trace/trace.js' */
-
 /** Bins a side of the compared maps: all heads of a book take a tenth of a second. */
 const BINS = 48;
 /** Rounds of the fit: with more of them the heads of most structure keep it; the last ones lose some. */

@@ -8,11 +8,7 @@ import { percent, signed } from '../words/numbers.js';
 import { nameOf } from './scene.js';
 import { partOff } from './prediction.js';
 
-/**
- * @import { Ask, Trace } from '../trace/trace.js'
- * @import { Chosen } from './prediction.js'
- * @import { Scene } from './scene.js'
- */
+/** @import { Chosen } from './prediction.js' @import { Scene } from './scene.js' */
 
 /** @typedef {{layer: number, head: number, share: number}} Mover */
 

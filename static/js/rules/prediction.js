@@ -16,10 +16,7 @@ import { isHeld } from '../trace/layered.js';
 import { highestIn, isCausal, matrixAt, rowOf } from '../trace/trace.js';
 import { isMask } from '../trace/words.js';
 
-/**
- * @import { Ask, Edit, Trace } from '../trace/trace.js'
- * @import { State } from '../state/state.js'
- */
+/** @import { Edit } from '../trace/trace.js' */
 
 /** @typedef {State & Record<string, any>} Chosen the state of the page; `answers` to its requests */
 /** @typedef {{id: number, text: string, probability: number, before?: number}} NextWord `before`: its probability in the model's own pass, where this one is edited */

@@ -1,7 +1,5 @@
 /** Questions for the models that multiply: what they read, and other ways to write it. */
 
-/** @import { Card } from '../trace/card.js' */
-
 const QUESTION = /^\d+\*\d+=/;
 /** Two factors, with a sign between them and perhaps an equals sign, spaces anywhere. */
 const WRITTEN = /^(\d+)[*×✕·xX](\d+)(=?)(.*)$/;

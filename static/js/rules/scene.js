@@ -21,7 +21,6 @@ import { chance, percent } from '../words/numbers.js';
 import { nextWords, partId, partOff, reasonsIn } from './prediction.js';
 
 /**
- * @import { Trace } from '../trace/trace.js'
  * @import { Side } from '../trace/attention.js'
  * @import { Chosen, PartOff, Reason, Reasons } from './prediction.js'
  */

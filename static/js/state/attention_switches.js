@@ -9,11 +9,7 @@ import { extent } from '../trace/trace.js';
 import { share, signed } from '../words/numbers.js';
 import { choice, counts, flag, standardsOf } from './state.js';
 
-/**
- * @import { Matrix } from '../trace/trace.js'
- * @import { ViewState } from '../plot/figure.js'
- * @import { Patch } from './state.js'
- */
+/** / */
 
 /**
  * @typedef {Object} Quantity

@@ -17,11 +17,7 @@ import { structuredHead } from '../rules/map_structure.js';
 import { PARTS } from './address.js';
 import { isMask } from '../trace/words.js';
 
-/**
- * @import { SharedState } from '../api/schemas'
- * @import { Side } from '../trace/attention.js'
- * @import { Token, Trace } from '../trace/trace.js'
- */
+/** @import { SharedState } from '../api/schemas' @import { Side } from '../trace/attention.js' */
 
 /**
  * The parts of the address, and the chapter that is read next to the page. A text is null if none was

@@ -17,11 +17,7 @@ import {
   writeFragment,
 } from './state.js';
 
-/**
- * @import { Card, Example } from '../trace/card.js'
- * @import { Trace } from '../trace/trace.js'
- * @import { Field, Patch, State } from './state.js'
- */
+/** @import { Example } from '../trace/card.js' @import { Field } from './state.js' */
 
 /** The view that shows texts of any length. */
 export const LONG_VIEW = 'long';
@@ -214,10 +210,7 @@ export class Store {
     this.state = { ...this.state, view: LONG_VIEW };
   }
 
-  /**
-   * Open a head, unless one was named: the page has found a better one.
-   * @param {Patch} head
-   */
+  /** Open a head, unless one was named: the page has found a better one. @param {Patch} head */
   suggest(head) {
     if (this.isHeadGiven) return;
     this.state = { ...this.state, ...head };

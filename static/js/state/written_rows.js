@@ -8,11 +8,7 @@
 import { looksUpWritten } from '../trace/attention.js';
 import { queryOf } from './state.js';
 
-/**
- * @import { Place } from '../trace/attention.js'
- * @import { Trace } from '../trace/trace.js'
- * @import { State } from './state.js'
- */
+/** @import { Place } from '../trace/attention.js' */
 
 /** @typedef {State & Record<string, any>} Looked */
 

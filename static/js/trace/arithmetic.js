@@ -16,11 +16,7 @@ import { highestIn, rowOf } from './trace.js';
 import { counted } from '../words/lists.js';
 import { amount, grouped } from '../words/numbers.js';
 
-/**
- * @import { Cell } from '../plot/grid.js'
- * @import { Matrix } from './trace.js'
- * @import { Rotation } from './card.js'
- */
+/** @import { Cell } from '../plot/grid.js' */
 
 /** @param {Matrix} matrix @returns {Cell} the cell with the largest absolute value */
 export function largestIn({ columns, data }) {

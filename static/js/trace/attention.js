@@ -11,8 +11,6 @@ import { agrees, rowsDoing } from './label_here.js';
 import { isHeld } from './layered.js';
 import { isCausal, layersWith } from './trace.js';
 
-/** @import { NamedArray, Token, Trace } from './trace.js' */
-
 /** @typedef {'source'|'target'} Side the text that was given, or the one that a decoder reads in addition */
 
 /**

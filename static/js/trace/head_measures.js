@@ -13,8 +13,7 @@ import { isCausal } from './trace.js';
 
 /**
  * @import { HeadProfile, HeadProfiles } from './card.js'
- * @import { LabelledHead, Place } from './attention.js'
- * @import { NamedArray, Trace } from './trace.js'
+ * @import { Place } from './attention.js'
  */
 
 /**

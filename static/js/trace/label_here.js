@@ -4,7 +4,6 @@ import { isHeld } from './layered.js';
 import { highestIn, matrixAt, range, rowOf } from './trace.js';
 
 /** @import { Place } from './attention.js' */
-/** @import { NamedArray, Token, Trace } from './trace.js' */
 
 /** @typedef {{tokens: Token[], isOneText: boolean, query: number, key: number, weight: number}} Row the tokens that it reads, if they are those that read, and the key with its greatest weight */
 

@@ -3,10 +3,7 @@
  * looked at. The others are arrays of the same shape without numbers, until they are asked for.
  */
 
-/**
- * @import { Ask, NamedArray, Trace } from './trace.js'
- * @import { Card } from './card.js'
- */
+/** / */
 
 /** The most numbers of weights that are kept: 128 MB. */
 const MOST_NUMBERS = 32e6;

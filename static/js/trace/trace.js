@@ -8,7 +8,6 @@ import { splitCharacters } from '../words/tokens.js';
 /**
  * @import { Part } from '../words/tokens.js'
  * @import { Given, Merged, PositionalAnswer, TokenAnswer, TraceRequest } from '../api/schemas'
- * @import { Card } from './card.js'
  */
 
 /** @typedef {TokenAnswer & {part?: Part|null}} Token with `part`, if it is a piece of a character */

@@ -8,10 +8,7 @@ import { isMask, isUnspaced } from './words.js';
 import { visible } from '../words/text.js';
 import { inQuotes, tokenName, writeByteRange } from '../words/tokens.js';
 
-/**
- * @import { Side } from './attention.js'
- * @import { Token, Trace } from './trace.js'
- */
+/** @import { Side } from './attention.js' */
 
 /** @typedef {{place: number, count: number}} Nth of one among those that are called like it, from 1 */
 /** @typedef {Nth & {name: string, start: number, end: number, first: number, last: number, isNumber: boolean}} ReadWord characters `start` to `end`, which tokens `first` to `last` spell */

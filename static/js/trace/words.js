@@ -8,8 +8,6 @@
 import { named, tokenLabels } from '../words/tokens.js';
 import { buildMatrix } from './trace.js';
 
-/** @import { Matrix, Token } from './trace.js' */
-
 /** @typedef {Token & {first: number, last: number}} Unit tokens `first` to `last`, read as one */
 
 /** @param {Token[]} tokens @returns {Unit[]} every token as one unit */

@@ -8,7 +8,7 @@ import { takeAnswers } from './drawn_cells.js';
 
 /**
  * @import { Question, Step } from '../api/schemas'
- * @import { Outcome, Verdict } from '../rules/chapter.js'
+ * @import { Verdict } from '../rules/chapter.js'
  */
 
 const IN_DRAWING = 'Choose it in the drawing, or here.';

@@ -11,9 +11,7 @@ import { introduce, isForSums, offerFor } from '../rules/sentences/introduction.
 import { MASK } from '../trace/words.js';
 import { button, element, partOf } from './dom.js';
 
-/** @import { Card, Example } from '../trace/card.js'
- * @import { Patch } from '../state/state.js'
- * @import { Token, Trace } from '../trace/trace.js' */
+/** @import { Example } from '../trace/card.js' */
 
 const PAUSE = 250;
 

@@ -8,10 +8,7 @@ import { positionLabels } from '../words/tokens.js';
 import { range } from '../trace/trace.js';
 import { button, createHelp, element, segment } from './dom.js';
 
-/**
- * @import { Token, Trace } from '../trace/trace.js'
- * @import { Patch } from '../state/state.js'
- */
+/** / */
 
 /**
  * @typedef {Object} Control
@@ -227,11 +224,7 @@ function segments({ name = '', label, options = [] }, id, onState) {
   };
 }
 
-/**
- * Show a choice without an alternative as text.
- * @param {Control} control
- * @returns {Drawn}
- */
+/** Show a choice without an alternative as text. @param {Control} control @returns {Drawn} */
 function single({ label, options = [] }) {
   const name = element('span.control-label', label);
   return { element: element('p.control', name, options[0].title), update: () => {} };

@@ -8,14 +8,11 @@ import { streamGeneration } from '../api/generation.js';
 import { earlierIn, readIn, withSystem } from '../state/conversation.js';
 import { button, element } from './dom.js';
 
-/** @import { Patch, State } from '../state/state.js' @import { Card } from '../trace/card.js' @import { MessageRequest } from '../api/schemas' */
+/** @import { MessageRequest } from '../api/schemas' */
 
 const MOST_TOKENS = 200;
 
-/**
- * @param {HTMLElement} host
- * @param {{onState: (patch: Patch) => void}} by
- */
+/** @param {HTMLElement} host @param {{onState: (patch: Patch) => void}} by */
 export function createConversation(host, { onState }) {
   /** @type {{state: State, model: string}} */
   let now;

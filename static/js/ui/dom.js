@@ -4,11 +4,7 @@
 
 import { computeLevel, markRoles, packPixels, paintInto, sequential } from '../plot/colour.js';
 
-/**
- * @import { Picture, Theme } from '../plot/colour.js'
- * @import { Palette } from '../plot/figure.js'
- * @import { Explained } from './controls.js'
- */
+/** @import { Picture } from '../plot/colour.js' @import { Explained } from './controls.js' */
 
 /** @typedef {Node|string|null|undefined|false|Child[]} Child what is null, undefined or false is left out */
 

@@ -38,12 +38,8 @@ import { createScrubber } from './scrubber.js';
 import { createViewSection } from './view_section.js';
 
 /**
- * @import { View, ViewState } from '../plot/figure.js'
- * @import { Description, ExperimentView, Parameter, Picture, Result, Values } from '../rules/experiment.js'
+ * @import { Description, Parameter, Picture, Values } from '../rules/experiment.js'
  * @import { Bench } from '../rules/experiment_run.js'
- * @import { Patch } from '../state/state.js'
- * @import { Trace } from '../trace/trace.js'
- * @import { Control } from './controls.js'
  */
 
 /** A slider that is moved asks when it rests. */

@@ -5,10 +5,7 @@ import { button, element, withSymbols } from './dom.js';
 import { decimal } from '../words/numbers.js';
 import { written } from '../rules/experiment.js';
 
-/**
- * @import { Table } from '../rules/experiment.js'
- * @import { Theme } from '../plot/colour.js'
- */
+/** @import { Table } from '../rules/experiment.js' */
 
 /** The largest number that can be entered, as the API has it; the least is its negative. */
 const MOST = 1e6;

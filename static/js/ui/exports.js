@@ -12,12 +12,7 @@ import { serverAddress } from '../api/root.js';
 import { withoutNulls } from '../trace/trace.js';
 import { save, element } from './dom.js';
 
-/**
- * @import { Card } from '../trace/card.js'
- * @import { Trace } from '../trace/trace.js'
- * @import { Grid } from '../plot/grid.js'
- * @import { Subject } from './panel.js'
- */
+/** @import { Subject } from './panel.js' */
 
 /** @param {Subject} of @param {'png'|'svg'} format */
 export async function saveImage({ trace, figure, cards, plot, name }, format) {
@@ -238,10 +233,7 @@ function field(text) {
   return /[",\r\n\t]/.test(safe) ? `"${safe.replace(/"/g, '""')}"` : safe;
 }
 
-/**
- * @param {string} text
- * @throws {Error} which says what to do
- */
+/** @param {string} text @throws {Error} which says what to do */
 export async function copy(text) {
   if (navigator.clipboard) {
     try {

@@ -21,12 +21,7 @@ import { plotly } from '../plot/renderer.js';
 import { button, element, palette, printAlone, save, segment } from './dom.js';
 import { blobOf, captionOf, csv, csvOf } from './exports.js';
 
-/**
- * @import { Trace } from '../trace/trace.js'
- * @import { DrawnFigure } from '../plot/figure.js'
- * @import { HeadMap } from '../plot/picture.js'
- * @import { Subject } from './panel.js'
- */
+/** @import { HeadMap } from '../plot/picture.js' @import { Subject } from './panel.js' */
 
 /** The form's fields as they were filled in last; the next figure begins with them. */
 const STANDARD = { mm: '85', points: '8', format: 'svg', caption: 'on', what: 'drawing' };

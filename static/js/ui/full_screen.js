@@ -7,9 +7,7 @@ import { turned } from '../rules/presentation.js';
 import { button, element } from './dom.js';
 import { createCovers } from './drawn_cells.js';
 
-/**
- * @import { Place, Slide, Turn } from '../rules/presentation.js'
- */
+/** @import { Place, Slide, Turn } from '../rules/presentation.js' */
 
 /** @type {Record<string, Turn>} */
 const TURNS = {

@@ -24,12 +24,7 @@ import { roleColours, rolesIn } from '../plot/roles.js';
 import { walk } from './plot.js';
 import { element } from './dom.js';
 
-/**
- * @import { LabelledHead, Place } from '../trace/attention.js'
- * @import { Trace } from '../trace/trace.js'
- * @import { Picture, Theme } from '../plot/colour.js'
- * @import { ViewState } from '../plot/figure.js'
- */
+/** @import { Place } from '../trace/attention.js' @import { Picture } from '../plot/colour.js' */
 
 /** @typedef {ReturnType<typeof labelledHeads>[number]} Row */
 /** @typedef {{rows: Row[], isBare: boolean, every: number}} Build what the cells depend on */
@@ -162,9 +157,7 @@ function rolesOf(trace, place) {
   return { x, y };
 }
 
-/**
- * Return true if the device can point. A finger chooses what it touches; it cannot point first.
- */
+/** Return true if the device can point. A finger chooses what it touches; it cannot point first. */
 function canPoint() {
   return !window.matchMedia('(hover: none)').matches;
 }
@@ -315,11 +308,7 @@ function fit(frame, sizes) {
 /** @param {{layer: number, head: number}} of */
 export const keyOf = ({ layer, head }) => `${layer} ${head}`;
 
-/**
- * Say where maps lack something.
- * @param {Row[]} labels
- * @param {Pictures} pictures
- */
+/** Say where maps lack something. @param {Row[]} labels @param {Pictures} pictures */
 function leftOut(labels, pictures) {
   const nHeads = labels.reduce((sum, { heads }) => sum + heads.length, 0);
   const nResting = [...pictures.values()].filter(({ skip }) => skip).length;

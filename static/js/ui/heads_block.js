@@ -9,13 +9,7 @@ import { rowShown } from '../state/written_rows.js';
 import { button, createHelp, element, partOf } from './dom.js';
 import { createHeads } from './heads.js';
 
-/**
- * @import { Place } from '../trace/attention.js'
- * @import { Trace } from '../trace/trace.js'
- * @import { ViewState } from '../plot/figure.js'
- * @import { Switches } from '../state/attention_switches.js'
- * @import { State } from '../state/state.js'
- */
+/** @import { Place } from '../trace/attention.js' */
 
 /**
  * @param {{onState: (patch: Partial<State>) => void, announce: (message: string) => void, onSight?: () => void}} handlers

@@ -9,11 +9,7 @@ import { percent } from '../words/numbers.js';
 import { readDirection } from '../words/text.js';
 import { element, partOf } from './dom.js';
 
-/**
- * @import { Arc, Spot } from '../rules/scene.js'
- * @import { Side } from '../trace/attention.js'
- * @import { Token, Trace } from '../trace/trace.js'
- */
+/** @import { Arc, Spot } from '../rules/scene.js' @import { Side } from '../trace/attention.js' */
 
 /** Characters up to which the text is set in each size. */
 const SIZES = [
@@ -143,10 +139,7 @@ export class Hero {
       );
   }
 
-  /**
-   * @param {Slot|null} slot
-   * @param {number} position that predicts
-   */
+  /** @param {Slot|null} slot @param {number} position that predicts */
   showNext(slot, position) {
     const token = this.#trace?.tokens[position];
     const mask = token && isMask(token) ? this.#spot('source', position) : null;
@@ -176,10 +169,7 @@ export class Hero {
     this.#slot.append(word, number);
   }
 
-  /**
-   * @param {Arc[]} arcs
-   * @param {boolean} isOff the head that they belong to is switched off
-   */
+  /** @param {Arc[]} arcs @param {boolean} isOff the head that they belong to is switched off */
   showArcs(arcs, isOff) {
     this.#arcs = arcs;
     this.host.classList.toggle('is-off', isOff);

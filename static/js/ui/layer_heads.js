@@ -6,21 +6,14 @@ import { choosePlace, heldWeightsAt } from '../trace/attention.js';
 import { element, mapOf } from './dom.js';
 import { keyOf, picturesOf } from './heads.js';
 
-/**
- * @import { Palette } from '../plot/figure.js'
- * @import { Patch, State } from '../state/state.js'
- * @import { Trace } from '../trace/trace.js'
- */
+/** / */
 
 /** Cells a side, at most: of a longer text each shows the strongest of several. */
 const MOST_CELLS = 64;
 /** Heads of a layer, at most: those of a wider one are in the view of all heads. */
 const MOST_HEADS = 16;
 
-/**
- * @param {HTMLElement} host
- * @param {(patch: Patch) => void} onChoose
- */
+/** @param {HTMLElement} host @param {(patch: Patch) => void} onChoose */
 export function createLayerHeads(host, onChoose) {
   let shown = '';
 

@@ -7,10 +7,7 @@
 import { BASE, call, cardPath, fetchJson } from '../api/calls.js';
 import { escapeForPlotly } from '../words/text.js';
 
-/**
- * @import { Ask, Trace } from '../trace/trace.js'
- * @import { Card } from '../trace/card.js'
- */
+/** / */
 
 /** @typedef {{ask: Ask, trace: Trace}} Held an answer, and the request of a view that it answers */
 

@@ -24,9 +24,7 @@ import { rowShift, rowShown } from '../state/written_rows.js';
 
 /**
  * @import { Place } from '../trace/attention.js'
- * @import { Trace } from '../trace/trace.js'
  * @import { Kind, PageState } from '../plot/figure.js'
- * @import { State } from '../state/state.js'
  */
 
 /** @typedef {PageState['answers']} Answers */

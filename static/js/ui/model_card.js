@@ -7,8 +7,6 @@ import { inBytes, grouped } from '../words/numbers.js';
 import { element } from './dom.js';
 import { ADD_COMMAND, exactness, NOTHING_CHANGED } from './composer.js';
 
-/** @import { Card } from '../trace/card.js' */
-
 /** The window of a model without one: the most that the experiment takes. */
 const ENDLESS = 65536;
 

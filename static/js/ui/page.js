@@ -8,14 +8,7 @@ import { advice, isWorthRetrying, mayHurry, pauseBefore } from '../api/calls.js'
 import { button, element, keep, kept } from './dom.js';
 import { createReading } from './reading.js';
 
-/**
- * @import { Progress } from '../api/answers.js'
- * @import { Problem } from '../api/calls.js'
- * @import { Ask } from '../trace/trace.js'
- * @import { Card } from '../trace/card.js'
- * @import { Trace } from '../trace/trace.js'
- * @import { Patch } from '../state/state.js'
- */
+/** @import { Progress } from '../api/answers.js' @import { Problem } from '../api/calls.js' */
 
 /**
  * @param {(id: string) => HTMLElement} byId
@@ -284,10 +277,7 @@ export function createRetrier(act) {
   };
 }
 
-/**
- * @param {HTMLAnchorElement} link
- * @param {() => HTMLElement} target takes the focus
- */
+/** @param {HTMLAnchorElement} link @param {() => HTMLElement} target takes the focus */
 export function createSkip(link, target) {
   link.addEventListener('click', (event) => {
     event.preventDefault();

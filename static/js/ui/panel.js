@@ -8,14 +8,7 @@ import { createControls } from './controls.js';
 import { button, element, keepBeside, withSymbols } from './dom.js';
 import { createPlot } from './plot.js';
 
-/**
- * @import { Card } from '../trace/card.js'
- * @import { Trace } from '../trace/trace.js'
- * @import { DrawnFigure, Figure, Palette } from '../plot/figure.js'
- * @import { Grid } from '../plot/grid.js'
- * @import { Term } from './formula.js'
- * @import { Handlers } from './view_section.js'
- */
+/** @import { Term } from './formula.js' */
 
 /**
  * @param {string} name for saved files: `attention`, `experts-layer-1`
@@ -302,11 +295,7 @@ let count = 0;
 
 /** @typedef {{label: string, help: string, act: () => void}} Item */
 
-/**
- * @param {string} label
- * @param {string} title what it is for
- * @param {Item[]} items
- */
+/** @param {string} label @param {string} title what it is for @param {Item[]} items */
 function createMenu(label, title, items) {
   count += 1;
   const id = `menu-${count}`;

@@ -8,10 +8,8 @@ import { element, palette } from './dom.js';
 import { boxOfTokens, createMarks } from './plot_marks.js';
 
 /**
- * @import { DrawnFigure } from '../plot/figure.js'
- * @import { Box, Cell, Grid } from '../plot/grid.js'
+ * @import { Box, Cell } from '../plot/grid.js'
  * @import { Area, Pixels } from '../plot/renderer.js'
- * @import { Patch } from '../state/state.js'
  */
 
 /** @typedef {{clientX: number, clientY: number}} At a place of the window */
@@ -140,10 +138,7 @@ export function createPlot({ onCell, onChoose, onGoingOn = () => {} }) {
       if (cell) onCell(cell, grid, false);
     },
 
-    /**
-     * @param {'png'|'svg'} format
-     * @param {string} caption
-     */
+    /** @param {'png'|'svg'} format @param {string} caption */
     image: (format, caption) => renderer.image(format, caption, palette()),
 
     destroy() {

@@ -4,7 +4,7 @@ import { boxOf } from '../plot/renderer.js';
 import { element, mapOf, palette } from './dom.js';
 
 /**
- * @import { Cell, Grid, Highlight } from '../plot/grid.js'
+ * @import { Cell, Highlight } from '../plot/grid.js'
  * @import { Picture } from '../plot/colour.js'
  * @import { Area, Pixels } from '../plot/renderer.js'
  */

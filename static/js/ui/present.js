@@ -11,9 +11,7 @@ import { button, element, save } from './dom.js';
 import { createCovers, takeCovers } from './drawn_cells.js';
 import { createFullScreen } from './full_screen.js';
 
-/**
- * @import { Cover, Slide } from '../rules/presentation.js'
- */
+/** @import { Cover, Slide } from '../rules/presentation.js' */
 
 const KEPT = 'headlight.presentation';
 const FILE = 'headlight-presentation.json';
@@ -151,12 +149,7 @@ export function createPresentation(announce, onWalk) {
   };
 }
 
-/**
- * @param {Slide} slide
- * @param {number} at
- * @param {boolean} isLast
- * @param {Acts} acts
- */
+/** @param {Slide} slide @param {number} at @param {boolean} isLast @param {Acts} acts */
 function rowOf({ name, covers, text = '', question = '' }, at, isLast, acts) {
   let isMoved = false;
   const input = element('input', {

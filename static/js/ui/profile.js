@@ -8,11 +8,7 @@ import { streamEvents } from '../api/generation.js';
 import { asSentence } from '../words/lists.js';
 import { button, element } from './dom.js';
 
-/**
- * @import { Overview, ViewState } from '../plot/figure.js'
- * @import { Trace } from '../trace/trace.js'
- * @import { Handlers } from './view_section.js'
- */
+/** / */
 
 const OFFLINE = 'A saved page cannot measure one; open the model on a server.';
 /** More than the server's own text has: it reads all of it. */

@@ -9,10 +9,7 @@ import { grouped } from '../words/numbers.js';
 import { sequential } from '../plot/colour.js';
 import { element, palette, paintValues } from './dom.js';
 
-/**
- * @import { PartialMap, Progress } from '../api/answers.js'
- * @import { Ask } from '../trace/trace.js'
- */
+/** @import { PartialMap, Progress } from '../api/answers.js' */
 
 /** The share of a map's values that the colours tell apart. */
 const COLOURED = 0.98;

@@ -27,8 +27,6 @@ import { createRoving } from './roving.js';
  * @import { Look } from './looking.js'
  * @import { Chosen, NextWord } from '../rules/prediction.js'
  * @import { Arc, Scene as Told, Spot, Subject } from '../rules/scene.js'
- * @import { Patch } from '../state/state.js'
- * @import { Trace } from '../trace/trace.js'
  */
 
 /** @typedef {{onState: (patch: Patch) => void, onChoose: (spot: Spot) => void, announce: (message: string) => void}} By */

@@ -15,8 +15,7 @@ import { element, partOf } from './dom.js';
 /**
  * @import { Side } from '../trace/attention.js'
  * @import { Part } from '../words/tokens.js'
- * @import { Token, Trace } from '../trace/trace.js'
- * @import { Grid, PointedCell } from '../plot/grid.js'
+ * @import { PointedCell } from '../plot/grid.js'
  */
 
 /** @type {Side[]} */
@@ -70,10 +69,7 @@ export function createSentence(host, { onChoose, onPress, onPoint }) {
       else strips.target.show([], '');
     },
 
-    /**
-     * @param {Side} side of the query
-     * @param {number|null} query
-     */
+    /** @param {Side} side of the query @param {number|null} query */
     choose(side, query) {
       for (const name of SIDES) strips[name].choose(name === side ? query : null);
     },

@@ -10,11 +10,7 @@ import { grouped } from '../words/numbers.js';
 import { button, element } from './dom.js';
 import { copy, saveWhole } from './exports.js';
 
-/**
- * @import { Link, LinkLimits } from '../api/links.js'
- * @import { Trace } from '../trace/trace.js'
- * @import { Grid } from '../plot/grid.js'
- */
+/** @import { Link, LinkLimits } from '../api/links.js' */
 
 /** @typedef {{trace: Trace, figure: {grid: Pick<Grid, 'request'|'call'>}}} Shared */
 
@@ -221,10 +217,7 @@ function showToHall({ address }, picture) {
 
 const SECOND = 1000;
 
-/**
- * @param {() => Shared|null} subject
- * @param {(message: string) => void} announce
- */
+/** @param {() => Shared|null} subject @param {(message: string) => void} announce */
 function createFilePart(subject, announce) {
   /** @type {AbortController|null} */
   let going = null;
@@ -289,10 +282,7 @@ function createFilePart(subject, announce) {
   };
 }
 
-/**
- * Say above the results why the link that was followed has no state.
- * @param {string} why
- */
+/** Say above the results why the link that was followed has no state. @param {string} why */
 export function tellLost(why) {
   const notice = element(
     'div.notice',

@@ -26,10 +26,8 @@ import { createModelMap, createViewList, NARROW } from './model_map/model_map.js
  * @import { Side } from '../trace/attention.js'
  * @import { Answers, Look } from './looking.js'
  * @import { Part } from './model_map/parts.js'
- * @import { Ask, Trace } from '../trace/trace.js'
- * @import { Card } from '../trace/card.js'
- * @import { Kind, PageState, View } from '../plot/figure.js'
- * @import { Cell, Grid, PointedCell } from '../plot/grid.js'
+ * @import { Kind, PageState } from '../plot/figure.js'
+ * @import { Cell, PointedCell } from '../plot/grid.js'
  * @import { Store } from '../state/store.js'
  */
 
@@ -476,11 +474,7 @@ function createParts(byId, { viewsFor, kindOf, store, reader, onSame }) {
   }
 
   return {
-    /**
-     * @param {Trace} trace
-     * @param {PageState} page
-     * @param {number} query that is looked at
-     */
+    /** @param {Trace} trace @param {PageState} page @param {number} query that is looked at */
     show(trace, page, query) {
       const { card } = trace;
       if (!card) return;

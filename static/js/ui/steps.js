@@ -6,10 +6,7 @@
 import { decimal, grouped } from '../words/numbers.js';
 import { element } from './dom.js';
 
-/**
- * @import { Card } from '../trace/card.js'
- * @typedef {Card['steps'][number]} Step
- */
+/** @typedef {Card['steps'][number]} Step */
 
 const NAMES = Object.freeze({ previous: 'token before', induction: 'repeats a phrase' });
 const [WIDTH, HEIGHT, EDGE] = [600, 64, 4];

@@ -6,9 +6,7 @@
 import { range } from '../trace/trace.js';
 import { button, element } from './dom.js';
 
-/**
- * @import { Cell, Grid } from '../plot/grid.js'
- */
+/** @import { Cell } from '../plot/grid.js' */
 
 /** @typedef {{label: string, value: (row: number) => number, isChosen: boolean, cell: (row: number) => HTMLElement}} Column */
 

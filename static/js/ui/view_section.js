@@ -10,10 +10,8 @@ import { painted } from '../plot/renderer.js';
 import { createPanel } from './panel.js';
 
 /**
- * @import { Trace } from '../trace/trace.js'
- * @import { Overview, PageState, View, ViewEntry, ViewState } from '../plot/figure.js'
- * @import { Cell, Grid } from '../plot/grid.js'
- * @import { Patch } from '../state/state.js'
+ * @import { PageState, ViewEntry } from '../plot/figure.js'
+ * @import { Cell } from '../plot/grid.js'
  */
 
 const ONE_PANEL = () => [{ id: '', state: {} }];
@@ -32,10 +30,7 @@ const ONE_PANEL = () => [{ id: '', state: {} }];
 /** @typedef {Pick<ViewEntry, 'id'|'title'|'overview'|'fields'> & {switches?: string}} Entry of a view; `switches`: what its switches are called */
 /** @typedef {ReturnType<typeof createPanel>} Panel */
 
-/**
- * @param {Entry} entry of the view
- * @param {Handlers} handlers
- */
+/** @param {Entry} entry of the view @param {Handlers} handlers */
 export function createViewSection(entry, handlers) {
   const stage = element('div.panels');
   const words = createWords(entry);
@@ -303,10 +298,7 @@ function classOf(arrangement) {
   return arrangement ? `panels is-${arrangement}` : 'panels';
 }
 
-/**
- * @param {string} name of the radios
- * @param {(id: string) => void} onChoose
- */
+/** @param {string} name of the radios @param {(id: string) => void} onChoose */
 function createPlaces(name, onChoose) {
   const radios = element('div.segmented');
   const control = element(

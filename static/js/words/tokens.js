@@ -2,8 +2,6 @@
 
 import { readDirection, ISOLATE, visible } from './text.js';
 
-/** @import { Token } from '../trace/trace.js' */
-
 /**
  * Return a token's name on an axis: `it`; a token of only spaces is named by them, a piece
  * of a character by the character: `é 1/2`.

@@ -2,8 +2,6 @@
 
 import { nearest, SILENT } from './mark.js';
 
-/** @import { Mark, Meaning } from './mark.js' */
-
 /** Shapes that are told apart without colour, as Plotly names them, and as a legend writes them. */
 export const SHAPES = [
   ['circle', '●'],

@@ -6,8 +6,6 @@
 import { escapeForPlotly, shortened } from '../../words/text.js';
 import { nearest, SILENT } from './mark.js';
 
-/** @import { Hits, Mark, Meaning, Plan } from './mark.js' */
-
 /** @typedef {{x: number, y: number, name: string, isUsed: boolean, isColumn?: boolean}} Node `isColumn`: its name is the title of a column, below it, and it has no dot */
 /** @typedef {{from: number, to: number, width: number, isCut?: boolean}} Curve between nodes by index */
 /** @typedef {{row: number, column: number}} Datum */

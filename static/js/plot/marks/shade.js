@@ -3,8 +3,6 @@
 import { escapeForPlotly } from '../../words/text.js';
 import { labelWidth } from '../scales.js';
 
-/** @import { Mark } from './mark.js' */
-
 const TYPE = { size: 13, letters: 40 };
 const LINE = 14;
 

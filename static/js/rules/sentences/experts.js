@@ -3,8 +3,6 @@
 import { predictingSide, tokensOf } from '../../trace/attention.js';
 import { highestIn, layersWith, matrixAt, rowOf } from '../../trace/trace.js';
 
-/** @import { Token, Trace } from '../../trace/trace.js' */
-
 /** Tokens of punctuation of a text from which it is told which expert takes them. */
 const LEAST_MARKS = 3;
 
@@ -16,10 +14,7 @@ const isPunctuation = ({ text, part, is_special: isSpecial }) =>
 const isOfWord = ({ text, part, is_special: isSpecial }) =>
   !isSpecial && !part && /[\p{L}\p{N}]/u.test(text);
 
-/**
- * @param {Trace} trace
- * @param {{layer: number|null}} chosen
- */
+/** @param {Trace} trace @param {{layer: number|null}} chosen */
 export function explainExperts(trace, { layer }) {
   const layers = layersWith(trace.tensors, 'experts.expert_indices');
   const open = layers.find((each) => each.layer === layer) ?? layers[0];

@@ -6,11 +6,7 @@
 import { readSide } from '../../trace/word_names.js';
 import { asQuestion, isCalculation, isLearnedQuestion, multiplies } from '../product.js';
 
-/**
- * @import { Card } from '../../trace/card.js'
- * @import { Trace } from '../../trace/trace.js'
- * @import { Patch } from '../../state/state.js'
- */
+/** / */
 
 /** The share of a text's words that are in pieces, from which it is said. */
 const MOST = 1 / 3;
@@ -20,10 +16,7 @@ const FEW_LETTERS = 1.5;
 /** @param {Pick<Card, 'id'|'title'>} card */
 const nameOf = ({ id, title }) => `“${title || id}”`;
 
-/**
- * @param {Trace} trace
- * @returns {string} empty if most words are whole
- */
+/** @param {Trace} trace @returns {string} empty if most words are whole */
 export function introduce(trace) {
   const { card } = trace;
   const how = card && howRead(trace);

@@ -7,8 +7,6 @@ import { choosePlace, labelledHeads, toldLabel, weightsAt } from '../../trace/at
 import { rowsDoing } from '../../trace/label_here.js';
 import { percent, share } from '../../words/numbers.js';
 
-/** @import { Trace } from '../../trace/trace.js' */
-
 /** By label: where the share of a head's weight is, of the queries that see such keys. @type {Record<string, (share: string) => string>} */
 const SAID = {
   previous: (share) => `${share} of this head’s weight is on the token before`,

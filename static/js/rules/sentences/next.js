@@ -8,8 +8,6 @@ import { enumerated } from '../../words/lists.js';
 import { percent } from '../../words/numbers.js';
 import { guessInWords } from '../../words/tokens.js';
 
-/** @import { Trace } from '../../trace/trace.js' */
-
 /** @typedef {{text: string, probability: number}} Guess */
 
 /** Masks of which the guesses are told. */
@@ -18,10 +16,7 @@ const MOST_MASKS = 3;
 const MOST_GUESSES = 2;
 const MASK_NAMES = ['At the first mask', 'At the second mask', 'At the third mask'];
 
-/**
- * @param {Trace} trace
- * @param {{query: number|null}} chosen
- */
+/** @param {Trace} trace @param {{query: number|null}} chosen */
 export function explainNext(trace, { query }) {
   const side = predictingSide(trace);
   const tokens = tokensOf(trace, side);

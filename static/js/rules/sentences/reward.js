@@ -5,8 +5,6 @@ import { counted } from '../../words/lists.js';
 import { decimal, signed } from '../../words/numbers.js';
 import { nameToken, readSide } from '../../trace/word_names.js';
 
-/** @import { Trace } from '../../trace/trace.js' */
-
 /** @param {Trace} trace */
 export function explainReward(trace) {
   const { analyses, tokens } = trace;

@@ -11,7 +11,6 @@ import { isWord, nameToken, nameWord, readSide, wholeWord } from '../../trace/wo
 
 /**
  * @import { Place } from '../../trace/attention.js'
- * @import { Trace } from '../../trace/trace.js'
  * @import { Reading } from '../../trace/word_names.js'
  */
 

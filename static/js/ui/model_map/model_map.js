@@ -18,11 +18,8 @@ import { element } from '../dom.js';
 
 /**
  * @import { Anatomy, Part, Reading } from './parts.js'
- * @import { Card } from '../../trace/card.js'
  * @import { Effects } from '../../rules/prediction.js'
- * @import { Trace } from '../../trace/trace.js'
- * @import { Kind, ViewState } from '../../plot/figure.js'
- * @import { Theme } from '../../plot/colour.js'
+ * @import { Kind } from '../../plot/figure.js'
  * @import { MapLayout, Open, Placed } from './layout.js'
  */
 

@@ -27,13 +27,9 @@ import { isMask } from '../../trace/words.js';
 import { placeInWords } from '../../trace/word_names.js';
 
 /**
- * @import { Card } from '../../trace/card.js'
- * @import { LabelledHead } from '../../trace/attention.js'
  * @import { Effects } from '../../rules/prediction.js'
  * @import { RoleShares } from '../../plot/roles.js'
- * @import { NamedArray, Token, Trace } from '../../trace/trace.js'
  * @import { Kind } from '../../plot/figure.js'
- * @import { Patch, State } from '../../state/state.js'
  */
 
 /**

@@ -25,13 +25,7 @@ import { asks, hiddenBy, readSetting, selectWeights } from './chosen_weights.js'
 import { wordingFor } from './wording.js';
 import { control, choice, numbered } from '../../ui/controls.js';
 
-/**
- * @import { Trace } from '../../trace/trace.js'
- * @import { ViewCode, ViewState } from '../../plot/figure.js'
- * @import { Switches } from '../../state/attention_switches.js'
- * @import { Control } from '../../ui/controls.js'
- * @import { Subject } from './chosen_weights.js'
- */
+/** @import { Subject } from './chosen_weights.js' */
 
 /** Loaded when lines are first asked for. @type {typeof import('../../plot/line_map.js').linesChart|null} */
 let linesChart = null;

@@ -22,11 +22,8 @@ import { createMemo } from '../../state/state.js';
 
 /**
  * @import { Place, Side } from '../../trace/attention.js'
- * @import { Ask, Matrix, NamedArray, Trace } from '../../trace/trace.js'
- * @import { Unit } from '../../trace/words.js'
- * @import { ViewState } from '../../plot/figure.js'
  * @import { Request } from '../../plot/grid.js'
- * @import { Hidden, Quantity, Scale, Switches, What } from '../../state/attention_switches.js'
+ * @import { Hidden, Quantity, Scale, What } from '../../state/attention_switches.js'
  */
 
 const memo = createMemo();

@@ -12,13 +12,7 @@ import { band, linearTicks } from '../../plot/scales.js';
 import { choosing, createMemo, queryOf } from '../../state/state.js';
 
 /**
- * @import { Matrix, Trace } from '../../trace/trace.js'
  * @import { Side } from '../../trace/attention.js'
- * @import { Unit } from '../../trace/words.js'
- * @import { ViewState } from '../../plot/figure.js'
- * @import { CellCursor, SentenceLink } from '../../plot/grid.js'
- * @import { Meaning } from '../../plot/marks/mark.js'
- * @import { Ramp } from '../../plot/scales.js'
  * @import { Scale } from '../../state/attention_switches.js'
  * @import { Subject } from './chosen_weights.js'
  */

@@ -1,9 +1,6 @@
 /** The help and the terms of the Attention view, by the attention that is shown and its switches. */
 
-/**
- * @import { Place } from '../../trace/attention.js'
- * @import { Switches } from '../../state/attention_switches.js'
- */
+/** @import { Place } from '../../trace/attention.js' */
 
 const ROLLOUT = {
   rollout:

@@ -7,8 +7,6 @@ import { sequential } from '../../plot/colour.js';
 import { mapChart } from '../../plot/map.js';
 import { matrixAt, valueIn } from '../../trace/trace.js';
 
-/** @import { ViewCode } from '../../plot/figure.js' */
-
 const TITLE = 'Answer';
 const REQUEST = { capture: [], analyses: ['answer'] };
 const ENDS = ['start', 'end'];

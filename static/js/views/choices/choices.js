@@ -8,11 +8,7 @@ import { isNarrow } from '../../plot/scales.js';
 import { moversIn } from '../../rules/moved.js';
 import { control } from '../../ui/controls.js';
 
-/**
- * @import { ViewCode, ViewState } from '../../plot/figure.js'
- * @import { Ask, Trace } from '../../trace/trace.js'
- * @import { Mover } from '../../rules/moved.js'
- */
+/** @import { Mover } from '../../rules/moved.js' */
 
 const TITLE = 'Choices';
 const MOST_HEADS = 12;

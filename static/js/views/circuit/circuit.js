@@ -22,11 +22,7 @@ import {
 } from './request.js';
 import { effectOf, sayIn, wording } from './words.js';
 
-/**
- * @import { Trace } from '../../trace/trace.js'
- * @import { Figure, ViewCode, ViewState } from '../../plot/figure.js'
- * @import { Circuit } from './request.js'
- */
+/** @import { Circuit } from './request.js' */
 
 const RIGHT_LEVEL = 215;
 

@@ -26,8 +26,6 @@ import {
 import { effectOf, sayIn, sizeOf } from './words.js';
 
 /**
- * @import { Trace } from '../../trace/trace.js'
- * @import { Figure, ViewState } from '../../plot/figure.js'
  * @import { Node } from '../../plot/marks/network.js'
  * @import { EdgeAnswer, NodeAnswer } from '../../api/schemas'
  * @import { Circuit } from './request.js'

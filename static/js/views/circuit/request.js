@@ -8,12 +8,7 @@ import { percent } from '../../words/numbers.js';
 import { rowOf, matrixAt } from '../../trace/trace.js';
 import { control, choice } from '../../ui/controls.js';
 
-/**
- * @import { CircuitAnswer, PairRequest } from '../../api/schemas'
- * @import { Ask, Trace } from '../../trace/trace.js'
- * @import { ViewState } from '../../plot/figure.js'
- * @import { Control } from '../../ui/controls.js'
- */
+/** @import { CircuitAnswer, PairRequest } from '../../api/schemas' */
 
 /** @typedef {Omit<CircuitAnswer, 'pairs'> & {pairs?: PairRequest[]}} Circuit the answer of the server */
 

@@ -21,8 +21,6 @@ import {
 } from './request.js';
 
 /**
- * @import { Trace } from '../../trace/trace.js'
- * @import { ViewState } from '../../plot/figure.js'
  * @import { EdgeAnswer, FaithfulnessAnswer, NodeAnswer } from '../../api/schemas'
  * @import { Circuit } from './request.js'
  */

@@ -20,13 +20,8 @@ import { byUnits, alignTokens } from './match.js';
 import { attentionOf, isMapped, isSamePlace, NO_ATTENTION } from './sides.js';
 
 /**
- * @import { Matrix } from '../../trace/trace.js'
- * @import { Unit } from '../../trace/words.js'
- * @import { Figure, ViewState } from '../../plot/figure.js'
  * @import { Table } from '../../plot/chart.js'
- * @import { CellCursor, SentenceLink } from '../../plot/grid.js'
- * @import { Datum, Meaning } from '../../plot/marks/mark.js'
- * @import { Ramp } from '../../plot/scales.js'
+ * @import { Datum } from '../../plot/marks/mark.js'
  * @import { Match } from './match.js'
  * @import { MappedSide, Side } from './sides.js'
  */

@@ -10,14 +10,7 @@ import { choosingModel, NOTHING_CHOSEN } from '../../state/state.js';
 import { control, choice, headControls, numbered } from '../../ui/controls.js';
 import { ALL_LAYERS, isOffered, isOutsideLayers, otherOf, othersOf, readWish } from './sides.js';
 
-/**
- * @import { Place } from '../../trace/attention.js'
- * @import { Card } from '../../trace/card.js'
- * @import { Trace } from '../../trace/trace.js'
- * @import { ViewState } from '../../plot/figure.js'
- * @import { Control } from '../../ui/controls.js'
- * @import { Wish } from './edits.js'
- */
+/** @import { Place } from '../../trace/attention.js' @import { Wish } from './edits.js' */
 
 const WAYS = [
   {

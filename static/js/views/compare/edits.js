@@ -6,10 +6,7 @@
 import { counted } from '../../words/lists.js';
 import { range } from '../../trace/trace.js';
 
-/**
- * @import { Edit } from '../../trace/trace.js'
- * @import { Card } from '../../trace/card.js'
- */
+/** @import { Edit } from '../../trace/trace.js' */
 
 /** @typedef {'heads'|'network'|'experts'|'no_scaling'|'temperature'|'quantize'} EditKind */
 /** @typedef {'zero'|'mean'|'resample'} Baseline what heads and networks that are off write: nothing, their mean over a corpus, or what they wrote at a token drawn from it */

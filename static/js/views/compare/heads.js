@@ -13,12 +13,7 @@ import { createMemo } from '../../state/state.js';
 import { alignTokens } from './match.js';
 import { isMapped, NO_ATTENTION, showing } from './sides.js';
 
-/**
- * @import { Matrix, NamedArray, Trace } from '../../trace/trace.js'
- * @import { Figure, ViewState } from '../../plot/figure.js'
- * @import { Patch } from '../../state/state.js'
- * @import { MappedSide, Side } from './sides.js'
- */
+/** @import { MappedSide, Side } from './sides.js' */
 
 const WHAT_MOVED =
   'The share of a head’s attention that moved: half the sum of absolute changes of a row, averaged over rows.';

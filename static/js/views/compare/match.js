@@ -7,11 +7,7 @@ import { tokensOf } from '../../trace/attention.js';
 import { range } from '../../trace/trace.js';
 import { alone, merged, sharedLength, groupIntoWords } from '../../trace/words.js';
 
-/**
- * @import { Matrix, Token } from '../../trace/trace.js'
- * @import { Unit } from '../../trace/words.js'
- * @import { Side } from './sides.js'
- */
+/** @import { Side } from './sides.js' */
 
 /**
  * @typedef {Object} Match

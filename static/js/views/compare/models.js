@@ -12,11 +12,7 @@ import { chart } from '../../plot/chart.js';
 import { cell } from '../../plot/marks/mark.js';
 import { band } from '../../plot/scales.js';
 
-/**
- * @import { Card } from '../../trace/card.js'
- * @import { Trace } from '../../trace/trace.js'
- * @import { Figure, ViewState } from '../../plot/figure.js'
- */
+/** / */
 
 /**
  * Return the full cards of A and B, as far as they are here.

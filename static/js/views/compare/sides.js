@@ -15,9 +15,6 @@ import { raterOf } from './models.js';
 
 /**
  * @import { Place } from '../../trace/attention.js'
- * @import { Ask, Trace } from '../../trace/trace.js'
- * @import { Card } from '../../trace/card.js'
- * @import { ViewState } from '../../plot/figure.js'
  * @import { Request } from '../../plot/grid.js'
  * @import { Part, Wish } from './edits.js'
  */

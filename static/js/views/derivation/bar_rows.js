@@ -14,12 +14,7 @@ import { shade } from '../../plot/marks/shade.js';
 import { band } from '../../plot/scales.js';
 import { hiddenReason } from './derivation.js';
 
-/**
- * @import { Figure, Frame, Palette } from '../../plot/figure.js'
- * @import { CellCursor, SentenceLink } from '../../plot/grid.js'
- * @import { Mark, Meaning } from '../../plot/marks/mark.js'
- * @import { Drawn, Lane, Step, Subject } from './steps.js'
- */
+/** @import { Drawn, Lane, Step, Subject } from './steps.js' */
 
 /** Pixels of a lane: its name, room for a number over the tallest bar, the bars, and air below. */
 const HEAD = 20;

@@ -5,12 +5,7 @@ import { highestIn, matrixAt, rowOf } from '../../trace/trace.js';
 import { choosing, queryOf } from '../../state/state.js';
 import { choice, headControls, tokenOptions } from '../../ui/controls.js';
 
-/**
- * @import { Place } from '../../trace/attention.js'
- * @import { Trace } from '../../trace/trace.js'
- * @import { ViewState } from '../../plot/figure.js'
- * @import { Control } from '../../ui/controls.js'
- */
+/** @import { Place } from '../../trace/attention.js' */
 
 /**
  * Return the chosen cell, or the strongest of the row; null if the trace holds no attention there.

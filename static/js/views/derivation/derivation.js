@@ -13,10 +13,7 @@ import {
 import { counted } from '../../words/lists.js';
 import { isCausal, matrixAt, rowOf } from '../../trace/trace.js';
 
-/**
- * @import { Card, SoftmaxTerms } from '../../trace/card.js'
- * @import { Matrix, Trace } from '../../trace/trace.js'
- */
+/** @import { SoftmaxTerms } from '../../trace/card.js' */
 
 /**
  * @typedef {Object} Row the keys as one query sees them

@@ -20,8 +20,6 @@ import {
 
 /**
  * @import { Place } from '../../trace/attention.js'
- * @import { Token, Trace } from '../../trace/trace.js'
- * @import { Figure } from '../../plot/figure.js'
  * @import { NumberGrid } from '../../plot/grid.js'
  * @import { Term } from '../../ui/formula.js'
  * @import { Derivation, Row } from './derivation.js'

@@ -25,10 +25,7 @@ import { control } from '../../ui/controls.js';
 
 /**
  * @import { Place } from '../../trace/attention.js'
- * @import { Ask, Trace } from '../../trace/trace.js'
- * @import { Figure, Frame, ViewCode, ViewState } from '../../plot/figure.js'
- * @import { Datum, Mark, Meaning } from '../../plot/marks/mark.js'
- * @import { Control } from '../../ui/controls.js'
+ * @import { Datum } from '../../plot/marks/mark.js'
  * @import { Subject } from './steps.js'
  */
 

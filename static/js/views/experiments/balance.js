@@ -7,7 +7,7 @@ import { curvesPicture, rowCurves } from '../../plot/curves.js';
 import { mapPicture } from '../../plot/map.js';
 
 /**
- * @import { Arrays, ExperimentView, Picture, Result } from '../../rules/experiment.js'
+ * @import { Picture } from '../../rules/experiment.js'
  * @import { Size } from '../../plot/map.js'
  */
 

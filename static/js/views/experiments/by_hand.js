@@ -7,7 +7,7 @@ import { mapChart, mapPicture, numbered, weightsIn } from '../../plot/map.js';
 import { sequential } from '../../plot/colour.js';
 
 /**
- * @import { Arrays, ExperimentView, Picture, Result, Table } from '../../rules/experiment.js'
+ * @import { Picture, Table } from '../../rules/experiment.js'
  * @import { Size } from '../../plot/map.js'
  */
 

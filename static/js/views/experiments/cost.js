@@ -5,7 +5,7 @@ import { amount, grouped, inBytes, rough } from '../../words/numbers.js';
 import { barPicture } from '../../plot/bar_picture.js';
 import { curvesPicture, warm } from '../../plot/curves.js';
 
-/** @import { Arrays, ExperimentView, Picture, Result } from '../../rules/experiment.js' */
+/** @import { Picture } from '../../rules/experiment.js' */
 
 /** @type {ExperimentView} */
 export const experiment = {

@@ -5,7 +5,7 @@ import { rough } from '../../words/numbers.js';
 import { layersPicture, rowCurves } from '../../plot/curves.js';
 
 /**
- * @import { ExperimentView, Picture, Result } from '../../rules/experiment.js'
+ * @import { Picture } from '../../rules/experiment.js'
  * @import { Look } from '../../plot/curves.js'
  */
 

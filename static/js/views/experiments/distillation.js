@@ -7,7 +7,7 @@ import { curvesPicture } from '../../plot/curves.js';
 import { mapPicture } from '../../plot/map.js';
 import { stripPicture } from '../../plot/strip.js';
 
-/** @import { ExperimentView, Picture, Result } from '../../rules/experiment.js' */
+/** @import { Picture } from '../../rules/experiment.js' */
 
 /** @type {ExperimentView} */
 export const experiment = {

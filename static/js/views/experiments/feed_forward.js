@@ -5,7 +5,7 @@ import { decimal } from '../../words/numbers.js';
 import { curvesPicture, plainCurve, rowCurves, strongCurve } from '../../plot/curves.js';
 
 /**
- * @import { ExperimentView, Picture, Result } from '../../rules/experiment.js'
+ * @import { Picture } from '../../rules/experiment.js'
  * @import { Look } from '../../plot/curves.js'
  * @import { Size } from '../../plot/map.js'
  */

@@ -7,7 +7,7 @@ import { barPicture } from '../../plot/bar_picture.js';
 import { curvesPicture, plainCurve, strongCurve, warm } from '../../plot/curves.js';
 import { numbered } from '../../plot/map.js';
 
-/** @import { Arrays, ExperimentView, Picture, Result, Table } from '../../rules/experiment.js' */
+/** @import { Picture, Table } from '../../rules/experiment.js' */
 
 /** @type {ExperimentView} */
 export const experiment = {

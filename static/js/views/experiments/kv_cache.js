@@ -6,9 +6,7 @@ import { grouped } from '../../words/numbers.js';
 import { curvesPicture, plainCurve, strongCurve } from '../../plot/curves.js';
 import { mapPicture } from '../../plot/map.js';
 
-/**
- * @import { ExperimentView, Picture, Result } from '../../rules/experiment.js'
- */
+/** @import { Picture } from '../../rules/experiment.js' */
 
 /** @type {ExperimentView} */
 export const experiment = {

@@ -7,7 +7,7 @@ import { curvesPicture, warm } from '../../plot/curves.js';
 import { diverging } from '../../plot/colour.js';
 import { stripPicture } from '../../plot/strip.js';
 
-/** @import { ExperimentView, Picture, Result } from '../../rules/experiment.js' */
+/** @import { Picture } from '../../rules/experiment.js' */
 
 /** @type {ExperimentView} */
 export const experiment = { id: 'labels', main: ['text', 'agrees', 'steps'], finding, pictures };

@@ -13,9 +13,8 @@ import { rect, text } from '../../plot/marks/decorations.js';
 import { band } from '../../plot/scales.js';
 
 /**
- * @import { Arrays, ExperimentView, Picture, Result } from '../../rules/experiment.js'
+ * @import { Picture } from '../../rules/experiment.js'
  * @import { Size } from '../../plot/map.js'
- * @import { DrawnFigure } from '../../plot/figure.js'
  */
 
 /** @type {ExperimentView} */

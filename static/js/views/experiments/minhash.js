@@ -11,7 +11,7 @@ import { mapChart, mapPicture } from '../../plot/map.js';
 import { diverging } from '../../plot/colour.js';
 
 /**
- * @import { Arrays, ExperimentView, Picture, Result } from '../../rules/experiment.js'
+ * @import { Picture } from '../../rules/experiment.js'
  * @import { Size } from '../../plot/map.js'
  */
 

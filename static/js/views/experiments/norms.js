@@ -5,7 +5,7 @@ import { decimal } from '../../words/numbers.js';
 import { mapPicture, numbered } from '../../plot/map.js';
 import { diverging } from '../../plot/colour.js';
 
-/** @import { ExperimentView, Picture, Result, Table } from '../../rules/experiment.js' */
+/** @import { Picture, Table } from '../../rules/experiment.js' */
 
 /** @type {ExperimentView} */
 export const experiment = {

@@ -5,7 +5,7 @@ import { amount, decimal, grouped } from '../../words/numbers.js';
 import { curvesPicture } from '../../plot/curves.js';
 import { mapPicture } from '../../plot/map.js';
 
-/** @import { ExperimentView, Picture, Result } from '../../rules/experiment.js' */
+/** @import { Picture } from '../../rules/experiment.js' */
 
 /** @type {ExperimentView} */
 export const experiment = {

@@ -6,7 +6,7 @@ import { mapPicture, numbered, weightsIn } from '../../plot/map.js';
 import { curvesPicture, plainCurve, strongCurve } from '../../plot/curves.js';
 import { diverging } from '../../plot/colour.js';
 
-/** @import { Arrays, ExperimentView, Picture, Result, Table } from '../../rules/experiment.js' */
+/** @import { Picture, Table } from '../../rules/experiment.js' */
 
 const NAMES = ['shared W', 'separate W_Q, W_K, W_V'];
 const IDS = ['shared', 'separate'];

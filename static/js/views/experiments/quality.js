@@ -5,7 +5,7 @@ import { amount, decimal, share, signed } from '../../words/numbers.js';
 import { diverging } from '../../plot/colour.js';
 import { mapPicture } from '../../plot/map.js';
 
-/** @import { Arrays, ExperimentView, Picture, Result } from '../../rules/experiment.js' */
+/** @import { Picture } from '../../rules/experiment.js' */
 
 /** @type {ExperimentView} */
 export const experiment = {

@@ -6,7 +6,7 @@ import { amount, decimal } from '../../words/numbers.js';
 import { curvesPicture, rowCurves } from '../../plot/curves.js';
 
 /**
- * @import { Arrays, ExperimentView, Picture, Result } from '../../rules/experiment.js'
+ * @import { Picture } from '../../rules/experiment.js'
  * @import { Look } from '../../plot/curves.js'
  * @import { Size } from '../../plot/map.js'
  */

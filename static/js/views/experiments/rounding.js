@@ -5,7 +5,7 @@ import { decimal, percent } from '../../words/numbers.js';
 import { curvesPicture } from '../../plot/curves.js';
 import { numbered } from '../../plot/map.js';
 
-/** @import { ExperimentView, Picture, Result, Table } from '../../rules/experiment.js' */
+/** @import { Picture, Table } from '../../rules/experiment.js' */
 
 /** @type {ExperimentView} */
 export const experiment = {

@@ -6,7 +6,7 @@ import { curvesPicture, plainCurve, strongCurve } from '../../plot/curves.js';
 import { mapPicture } from '../../plot/map.js';
 
 /**
- * @import { Arrays, ExperimentView, Picture, Result } from '../../rules/experiment.js'
+ * @import { Picture } from '../../rules/experiment.js'
  * @import { Size } from '../../plot/map.js'
  */
 
@@ -105,11 +105,7 @@ function pictures({ arrays }) {
   ];
 }
 
-/**
- * @param {Arrays} arrays
- * @param {number} at 0: undivided, 1: divided
- * @param {number[]} widths
- */
+/** @param {Arrays} arrays @param {number} at 0: undivided, 1: divided @param {number[]} widths */
 function exampleMap({ example }, at, widths) {
   const values = example.data[at].map(numbersIn);
   return mapPicture({

@@ -11,10 +11,9 @@ import { raster } from '../../plot/marks/raster.js';
 import { linear } from '../../plot/scales.js';
 
 /**
- * @import { Arrays, ExperimentView, Picture, Result } from '../../rules/experiment.js'
+ * @import { Picture } from '../../rules/experiment.js'
  * @import { Size } from '../../plot/map.js'
  * @import { Look } from '../../plot/curves.js'
- * @import { DrawnFigure } from '../../plot/figure.js'
  */
 
 /** @type {Record<string, Look>} */

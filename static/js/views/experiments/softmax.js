@@ -7,9 +7,8 @@ import { mapPicture } from '../../plot/map.js';
 import { diverging } from '../../plot/colour.js';
 
 /**
- * @import { Arrays, ExperimentView, Picture, Result } from '../../rules/experiment.js'
+ * @import { Picture } from '../../rules/experiment.js'
  * @import { Curve } from '../../plot/curves.js'
- * @import { Palette } from '../../plot/figure.js'
  * @import { Size } from '../../plot/map.js'
  */
 

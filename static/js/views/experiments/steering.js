@@ -5,9 +5,7 @@ import { share, signed } from '../../words/numbers.js';
 import { curvesPicture, plainCurve, strongCurve } from '../../plot/curves.js';
 import { stripPicture } from '../../plot/strip.js';
 
-/**
- * @import { Arrays, ExperimentView, Picture, Result } from '../../rules/experiment.js'
- */
+/** @import { Picture } from '../../rules/experiment.js' */
 
 /** @type {ExperimentView} */
 export const experiment = {

@@ -6,9 +6,7 @@ import { visible } from '../../words/text.js';
 import { curvesPicture } from '../../plot/curves.js';
 import { stripPicture } from '../../plot/strip.js';
 
-/**
- * @import { ExperimentView, Picture, Result } from '../../rules/experiment.js'
- */
+/** @import { Picture } from '../../rules/experiment.js' */
 
 /** @type {ExperimentView} */
 export const experiment = {

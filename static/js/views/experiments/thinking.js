@@ -11,7 +11,7 @@ import { line } from '../../plot/marks/line.js';
 import { linear, log } from '../../plot/scales.js';
 
 /**
- * @import { Arrays, ExperimentView, Picture, Result } from '../../rules/experiment.js'
+ * @import { Picture } from '../../rules/experiment.js'
  * @import { Size } from '../../plot/map.js'
  */
 

@@ -6,7 +6,7 @@ import { decimal, percent } from '../../words/numbers.js';
 import { ACCURACY, curvesPicture } from '../../plot/curves.js';
 
 /**
- * @import { Arrays, ExperimentView, Picture, Result } from '../../rules/experiment.js'
+ * @import { Picture } from '../../rules/experiment.js'
  * @import { Axis } from '../../plot/curves.js'
  */
 

@@ -19,13 +19,7 @@ import { cell } from '../../plot/marks/mark.js';
 import { ruleAt } from '../../plot/marks/decorations.js';
 import { choice, numbered } from '../../ui/controls.js';
 
-/**
- * @import { Side } from '../../trace/attention.js'
- * @import { Token, Trace } from '../../trace/trace.js'
- * @import { Figure, Frame, ViewCode, ViewState } from '../../plot/figure.js'
- * @import { State } from '../../state/state.js'
- * @import { Share, Stage } from './routing.js'
- */
+/** @import { Side } from '../../trace/attention.js' @import { Share, Stage } from './routing.js' */
 
 /** A label of a layer and a choice is never cut. */
 const LABEL_LETTERS = 24;

@@ -15,8 +15,6 @@ import { choicesInWords, pathOverlap, routeInWords, routeNumber, tintOf } from '
 import { panes } from '../../plot/panes.js';
 
 /**
- * @import { Trace } from '../../trace/trace.js'
- * @import { Figure, Frame, Palette } from '../../plot/figure.js'
  * @import { Pane } from '../../plot/panes.js'
  * @import { Scene } from './experts.js'
  * @import { Routing, Stage } from './routing.js'

@@ -5,9 +5,7 @@ import { transposed, layersWith, columnOf, matrixAt, rowOf } from '../../trace/t
 import { share, shortShare } from '../../words/numbers.js';
 import { named } from '../../words/tokens.js';
 
-/**
- * @import { Matrix, NamedArray, Token, Trace } from '../../trace/trace.js'
- */
+/** / */
 
 /** @typedef {{expert: number, token: number, weight: number}} Choice */
 

@@ -14,12 +14,7 @@ import { ruleAt } from '../../plot/marks/decorations.js';
 import { band } from '../../plot/scales.js';
 import { choicesInWords, pathOverlap, tintOf } from './routing.js';
 
-/**
- * @import { ExpertTakesAnswer } from '../../api/schemas'
- * @import { Trace } from '../../trace/trace.js'
- * @import { Figure, Frame } from '../../plot/figure.js'
- * @import { Scene } from './experts.js'
- */
+/** @import { ExpertTakesAnswer } from '../../api/schemas' @import { Scene } from './experts.js' */
 
 const ROW_HEIGHT = 26;
 const WIDEST = 760;

@@ -8,14 +8,7 @@ import { guessChart, guessesIn, wordsFor } from '../../plot/bars.js';
 import { samplingOf, whyOver } from '../../ui/generation.js';
 import { control } from '../../ui/controls.js';
 
-/**
- * @import { Ask, Trace } from '../../trace/trace.js'
- * @import { Figure, ViewState } from '../../plot/figure.js'
- * @import { CellCursor } from '../../plot/grid.js'
- * @import { Guess } from '../../plot/bars.js'
- * @import { Patch } from '../../state/state.js'
- * @import { Control } from '../../ui/controls.js'
- */
+/** @import { Guess } from '../../plot/bars.js' */
 
 const SHOWN = 10;
 const REQUEST = { capture: [], analyses: ['next_token'] };

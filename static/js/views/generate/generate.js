@@ -32,8 +32,6 @@ import { control, headControls } from '../../ui/controls.js';
 /**
  * @import { Step, Writing } from '../../api/generation.js'
  * @import { Call } from '../../api/request_code.js'
- * @import { Token, Trace } from '../../trace/trace.js'
- * @import { Figure, ViewCode, ViewState } from '../../plot/figure.js'
  * @import { Guess } from '../../plot/bars.js'
  */
 

@@ -8,11 +8,7 @@ import { control, choice } from '../../ui/controls.js';
 import { raterOf } from '../../ui/generation.js';
 import { modelName } from '../../api/calls.js';
 
-/**
- * @import { Trace } from '../../trace/trace.js'
- * @import { ViewState } from '../../plot/figure.js'
- * @import { Control } from '../../ui/controls.js'
- */
+/** / */
 
 export const SEARCH_TERMS = {
   seed: 'the start of the random numbers: the same seed gives the same text',

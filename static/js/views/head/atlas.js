@@ -16,9 +16,6 @@ import { button, element } from '../../ui/dom.js';
 
 /**
  * @import { AtlasAsk, AtlasFacts, AtlasHead, AtlasPlace, Findings, Spread } from '../../trace/atlas.js'
- * @import { Trace } from '../../trace/trace.js'
- * @import { Overview, ViewState } from '../../plot/figure.js'
- * @import { Handlers } from '../../ui/view_section.js'
  */
 
 const MOST_HEADS = 12;

@@ -16,8 +16,6 @@ import { isNarrow, band, linear } from '../../plot/scales.js';
 /**
  * @import { AtlasAsk, AtlasHead } from '../../trace/atlas.js'
  * @import { Place } from '../../trace/attention.js'
- * @import { Ask, Trace } from '../../trace/trace.js'
- * @import { Figure, ViewState } from '../../plot/figure.js'
  */
 
 /** The panel of a model with an atlas. */

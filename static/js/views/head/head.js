@@ -38,10 +38,7 @@ import { asksForAtlas, ATLAS, atlasFigure } from './atlas_figures.js';
 
 /**
  * @import { Place } from '../../trace/attention.js'
- * @import { NamedArray, Trace } from '../../trace/trace.js'
- * @import { Card, HeadProfile, HeadProfiles } from '../../trace/card.js'
- * @import { Handlers } from '../../ui/view_section.js'
- * @import { Figure, Frame, Overview, ViewCode, ViewState } from '../../plot/figure.js'
+ * @import { HeadProfile, HeadProfiles } from '../../trace/card.js'
  */
 
 const ROW_HEIGHT = 26;

@@ -7,9 +7,7 @@ import { chart } from '../../plot/chart.js';
 import { cell } from '../../plot/marks/mark.js';
 import { band } from '../../plot/scales.js';
 
-/**
- * @import { Figure, ViewState } from '../../plot/figure.js'
- */
+/** / */
 
 /** The panel of a conversation. */
 export const ROLES = 'roles';

@@ -26,12 +26,7 @@ import { choice } from '../../ui/controls.js';
 import { createHeadsBlock } from '../../ui/heads_block.js';
 import { createMemo } from '../../state/state.js';
 
-/**
- * @import { Ask, Trace } from '../../trace/trace.js'
- * @import { Figure, Overview, ViewCode, ViewState } from '../../plot/figure.js'
- * @import { Handlers } from '../../ui/view_section.js'
- * @import { Control } from '../../ui/controls.js'
- */
+/** / */
 
 /** @type {ViewCode} */
 export const long = {

@@ -26,11 +26,9 @@ import { roleBands } from '../../plot/roles.js';
 import { structuresIn } from '../../rules/map_structure.js';
 
 /**
- * @import { Ask, Matrix, NamedArray, Token, Trace } from '../../trace/trace.js'
- * @import { Figure, Frame, ViewState } from '../../plot/figure.js'
  * @import { Table } from '../../plot/chart.js'
- * @import { Cell, CellCursor } from '../../plot/grid.js'
- * @import { Datum, Meaning } from '../../plot/marks/mark.js'
+ * @import { Cell } from '../../plot/grid.js'
+ * @import { Datum } from '../../plot/marks/mark.js'
  * @import { Pane } from '../../plot/panes.js'
  * @import { Part, Region, Shown } from './region.js'
  */

@@ -8,11 +8,7 @@ import { grouped } from '../../words/numbers.js';
 import { isCausal, layersWith, matrixAt } from '../../trace/trace.js';
 import { deepEqual } from '../../state/state.js';
 
-/**
- * @import { Place } from '../../trace/attention.js'
- * @import { Matrix, NamedArray, Token, Trace } from '../../trace/trace.js'
- * @import { ViewState } from '../../plot/figure.js'
- */
+/** @import { Place } from '../../trace/attention.js' */
 
 /**
  * @typedef {Object} Shown one map, whole or a part

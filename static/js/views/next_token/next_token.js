@@ -23,13 +23,7 @@ import { queryOf } from '../../state/state.js';
 import { asksSampled, sampledGuesses, sliders, TERMS } from '../generate/drawing.js';
 import { isWritable } from '../../ui/generation.js';
 
-/**
- * @import { Token, Trace } from '../../trace/trace.js'
- * @import { ViewCode, ViewState } from '../../plot/figure.js'
- * @import { CellCursor } from '../../plot/grid.js'
- * @import { Guess, Words } from '../../plot/bars.js'
- * @import { Patch } from '../../state/state.js'
- */
+/** @import { Guess, Words } from '../../plot/bars.js' */
 
 const SHOWN = 12;
 const PROBABILITY = { probability: 'the share of 100 % the model gives this token' };

@@ -9,11 +9,7 @@ import { isNarrow, pixels } from '../../plot/scales.js';
 import { dot, path, text } from '../../plot/marks/decorations.js';
 import { reader } from '../../plot/marks/mark.js';
 
-/**
- * @import { Chart } from '../../plot/chart.js'
- * @import { Frame } from '../../plot/figure.js'
- * @import { Meaning } from '../../plot/marks/mark.js'
- */
+/** / */
 
 const RADIUS = 0.36;
 const LARGEST = 240;

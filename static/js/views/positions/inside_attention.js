@@ -9,13 +9,7 @@ import { named, quoted } from '../../words/tokens.js';
 import { matrixAt, withoutFuture } from '../../trace/trace.js';
 import { pairMap, positionBand, positionMap, restOf } from './maps.js';
 
-/**
- * @import { Matrix, NamedArray, Token, Trace } from '../../trace/trace.js'
- * @import { Rotation } from '../../trace/card.js'
- * @import { Figure, ViewState } from '../../plot/figure.js'
- * @import { Ramp } from '../../plot/scales.js'
- * @import { Subject } from './maps.js'
- */
+/** @import { Subject } from './maps.js' */
 
 const ATTENTION = 'layers.0.self_attention';
 

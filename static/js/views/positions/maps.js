@@ -12,13 +12,9 @@ import { choosing, queryOf } from '../../state/state.js';
 
 /**
  * @import { Side } from '../../trace/attention.js'
- * @import { Ask, Matrix, Token, Trace } from '../../trace/trace.js'
- * @import { Chart } from '../../plot/chart.js'
- * @import { Figure, Frame, ViewState } from '../../plot/figure.js'
  * @import { Request } from '../../plot/grid.js'
- * @import { Datum, Meaning } from '../../plot/marks/mark.js'
- * @import { Band, Ramp } from '../../plot/scales.js'
- * @import { Control } from '../../ui/controls.js'
+ * @import { Datum } from '../../plot/marks/mark.js'
+ * @import { Band } from '../../plot/scales.js'
  */
 
 /**

@@ -22,13 +22,7 @@ import {
 import { ROTATION } from './rotation.js';
 import { headControl, SCHEMES } from './schemes.js';
 
-/**
- * @import { Ask, Encoding, Matrix, NamedArray, Trace } from '../../trace/trace.js'
- * @import { Card, Rotation } from '../../trace/card.js'
- * @import { Figure, ViewCode, ViewState } from '../../plot/figure.js'
- * @import { Ramp } from '../../plot/scales.js'
- * @import { Part, Subject } from './maps.js'
- */
+/** @import { Encoding } from '../../trace/trace.js' @import { Part, Subject } from './maps.js' */
 
 /** The parts of the view, each with its own switches, panels and figures. */
 /** @type {Record<string, Part>} */

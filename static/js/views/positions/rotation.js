@@ -16,12 +16,6 @@ import { control, numbered } from '../../ui/controls.js';
 
 /**
  * @import { Pairs } from '../../trace/arithmetic.js'
- * @import { Matrix, Trace } from '../../trace/trace.js'
- * @import { Rotation } from '../../trace/card.js'
- * @import { Chart } from '../../plot/chart.js'
- * @import { Figure, ViewState } from '../../plot/figure.js'
- * @import { Meaning } from '../../plot/marks/mark.js'
- * @import { Patch } from '../../state/state.js'
  * @import { Circle, Point } from './circles.js'
  * @import { Part, Subject } from './maps.js'
  */

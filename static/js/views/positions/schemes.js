@@ -13,9 +13,7 @@ import { biasScale } from './inside_attention.js';
 import { dimensionMap, pairMap, positionBand, findReach } from './maps.js';
 
 /**
- * @import { NamedArray, PositionalAsk, Trace } from '../../trace/trace.js'
- * @import { Card } from '../../trace/card.js'
- * @import { ViewState } from '../../plot/figure.js'
+ * @import { PositionalAsk } from '../../trace/trace.js'
  * @import { Part, Said, Subject } from './maps.js'
  */
 

@@ -8,10 +8,7 @@ import { diverging } from '../../plot/colour.js';
 import { mapChart } from '../../plot/map.js';
 import { control } from '../../ui/controls.js';
 
-/**
- * @import { ViewCode, ViewState } from '../../plot/figure.js'
- * @import { Ask, NamedArray } from '../../trace/trace.js'
- */
+/** / */
 
 const TITLE = 'Similarity';
 

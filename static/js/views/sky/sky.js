@@ -27,10 +27,8 @@ import { choice, control, tokenOptions } from '../../ui/controls.js';
 import { picturesOf, keyOf } from '../../ui/heads.js';
 
 /**
- * @import { LabelledHead, Place } from '../../trace/attention.js'
+ * @import { Place } from '../../trace/attention.js'
  * @import { Measure, Measured } from '../../trace/head_measures.js'
- * @import { Trace } from '../../trace/trace.js'
- * @import { ViewCode, ViewState } from '../../plot/figure.js'
  */
 
 const RADIUS = { least: 3.5, most: 11, plain: 5.5, small: 2.5 };

@@ -2,9 +2,6 @@
  * The residual stream by depth, one row per step through the model.
  */
 
-/** @import { Card } from '../../trace/card.js'
- * @import { Matrix, NamedArray } from '../../trace/trace.js' */
-
 /** @typedef {Record<string, NamedArray>} StreamArrays what `residual_stream` gives */
 
 /**

@@ -18,11 +18,7 @@ import { cell } from '../../plot/marks/mark.js';
 import { rule, text } from '../../plot/marks/decorations.js';
 import { choosing, queryOf } from '../../state/state.js';
 
-/**
- * @import { Ask, NamedArray, Trace } from '../../trace/trace.js'
- * @import { Card } from '../../trace/card.js'
- * @import { Figure, ViewState } from '../../plot/figure.js'
- */
+/** / */
 
 const SHOWN = 12;
 const REQUEST = { capture: [], analyses: ['logit_lens'] };

@@ -17,12 +17,7 @@ import { streamDepth, writtenDepth } from './depth.js';
 import { lensAsks, lensFigure, lensPanels } from './lens.js';
 import { choice } from '../../ui/controls.js';
 
-/**
- * @import { Ask, Matrix, Trace } from '../../trace/trace.js'
- * @import { Card } from '../../trace/card.js'
- * @import { Figure, ViewCode, ViewState } from '../../plot/figure.js'
- * @import { Depth, StreamArrays, Step } from './depth.js'
- */
+/** @import { Depth, StreamArrays, Step } from './depth.js' */
 
 const LENS = 'lens';
 const STREAM = {
@@ -151,11 +146,7 @@ function depthPanels(_, state) {
   return Object.keys(QUANTITIES).map((quantity) => ({ id: quantity, state: { quantity } }));
 }
 
-/**
- * @param {Trace} trace
- * @param {ViewState} state with the panel’s `quantity`
- * @returns {Figure}
- */
+/** @param {Trace} trace @param {ViewState} state with the panel’s `quantity` @returns {Figure} */
 function depthFigure(trace, state) {
   const title = 'Residual stream';
   if (!hasStream(trace.card))

@@ -13,9 +13,7 @@ import { LOST } from '../../rules/thread.js';
 import { withSign } from '../../plot/bars.js';
 
 /**
- * @import { NamedArray, Trace } from '../../trace/trace.js'
  * @import { Answer as Answered } from '../../api/answers.js'
- * @import { ViewState } from '../../plot/figure.js'
  * @import { cellOf } from '../derivation/cell.js'
  */
 

@@ -14,11 +14,7 @@ import { rowShown } from '../../state/written_rows.js';
 import { cellControls, cellOf } from '../derivation/cell.js';
 import { rowsOf, saidOf, strongestOf, weightIn } from './parts.js';
 
-/**
- * @import { Ask, Trace } from '../../trace/trace.js'
- * @import { Figure, ViewCode, ViewState } from '../../plot/figure.js'
- * @import { Answer, Cell, Row, SideOf, Subject } from './parts.js'
- */
+/** @import { Answer, Cell, Row, SideOf, Subject } from './parts.js' */
 
 const TITLE = 'Why there';
 const NEEDS = { title: TITLE, needs: ['analyses.score_attribution.table'] };

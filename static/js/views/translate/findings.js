@@ -9,11 +9,7 @@ import { matrixAt, rowOf } from '../../trace/trace.js';
 import { isEnding, isWord } from '../../trace/word_names.js';
 import { namedUnit, tokensIn } from '../../trace/words.js';
 
-/**
- * @import { Place } from '../../trace/attention.js'
- * @import { Trace } from '../../trace/trace.js'
- * @import { Alignment } from './translate.js'
- */
+/** @import { Place } from '../../trace/attention.js' @import { Alignment } from './translate.js' */
 
 /** Return the links between words, signs apart, that have half of a word’s weight. @param {Alignment} subject @param {number} [least] that weight */
 export function wordLinks({ rows, columns, weights, links }, least = 0.5) {

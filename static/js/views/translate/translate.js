@@ -27,10 +27,7 @@ import { rowsOf, splitsIn, swapsIn, wordLinks } from './findings.js';
 import { control } from '../../ui/controls.js';
 
 /**
- * @import { Matrix, Token, Trace } from '../../trace/trace.js'
- * @import { Unit } from '../../trace/words.js'
- * @import { Frame, ViewCode, ViewState } from '../../plot/figure.js'
- * @import { Cell, CellCursor, SentenceLink } from '../../plot/grid.js'
+ * @import { Cell } from '../../plot/grid.js'
  * @import { LinesChart } from '../../plot/line_map.js'
  * @import { Line } from '../../plot/lines.js'
  */

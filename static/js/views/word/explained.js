@@ -18,12 +18,7 @@ import { guessesAt, rivalOf } from '../../rules/prediction.js';
 import { choosing, queryOf } from '../../state/state.js';
 import { choice, tokenOptions } from '../../ui/controls.js';
 
-/**
- * @import { Ask, Trace } from '../../trace/trace.js'
- * @import { ViewState } from '../../plot/figure.js'
- * @import { Control } from '../../ui/controls.js'
- * @import { Attribution } from './parts.js'
- */
+/** @import { Attribution } from './parts.js' */
 
 const CHOICES = 12;
 const ANALYSIS = 'logit_attribution';

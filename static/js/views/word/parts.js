@@ -6,12 +6,7 @@ import { tokenName, quoted } from '../../words/tokens.js';
 import { namedUnit, tokensIn, findUnit } from '../../trace/words.js';
 import { isWord } from '../../trace/word_names.js';
 
-/**
- * @import { Card } from '../../trace/card.js'
- * @import { NamedArray, Token } from '../../trace/trace.js'
- * @import { Unit } from '../../trace/words.js'
- * @import { Bar } from '../../plot/bars.js'
- */
+/** @import { Bar } from '../../plot/bars.js' */
 
 /** @typedef {{id: number, text: string}} Chosen a token of the vocabulary */
 

@@ -10,12 +10,7 @@ import { percent } from '../../words/numbers.js';
 import { tokenLabels } from '../../words/tokens.js';
 import { comparedIn, requestOf } from './explained.js';
 
-/**
- * @import { Trace } from '../../trace/trace.js'
- * @import { Figure, ViewState } from '../../plot/figure.js'
- * @import { Spot } from '../../rules/scene.js'
- * @import { Thread } from '../../rules/thread.js'
- */
+/** @import { Spot } from '../../rules/scene.js' @import { Thread } from '../../rules/thread.js' */
 
 const BEND = 24;
 const ARROWS = { ArrowLeft: -1, ArrowRight: 1 };

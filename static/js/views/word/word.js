@@ -37,9 +37,6 @@ import { threadFigure } from './thread.js';
 
 /**
  * @import { Side } from '../../trace/attention.js'
- * @import { Trace } from '../../trace/trace.js'
- * @import { ViewCode, ViewState } from '../../plot/figure.js'
- * @import { Patch } from '../../state/state.js'
  * @import { Attribution, Part } from './parts.js'
  */
 
