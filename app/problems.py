@@ -107,13 +107,7 @@ def echo(value: object) -> str:
 
 
 def over_limit(
-    what: str,
-    *,
-    limit: int,
-    actual: int,
-    way_out: str,
-    kind: str | None = None,
-    setting: str = "",
+    what: str, *, limit: int, actual: int, way_out: str, kind: str | None = None, setting: str = ""
 ) -> Problem:
     """Return the problem of a request that exceeds a limit: 422; `what` is a plural noun.
 

@@ -102,10 +102,7 @@ class Archive:
             entries.append({"start": start, "end": start + len(content)})
             start += len(content)
         held = {*explained, *trace.analyses, *(EXPLAINING if explained else ())}
-        card = {
-            **self.card,
-            "analyses": [name for name in self.card["analyses"] if name in held],
-        }
+        card = {**self.card, "analyses": [name for name in self.card["analyses"] if name in held]}
         further = [
             {"ask": ask, **entry} for (ask, _), entry in zip(self.further, entries[1:], strict=True)
         ]

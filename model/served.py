@@ -151,9 +151,7 @@ class Weight(NamedTuple):
         """Return a matrix that is made of a parameter when it is read."""
         shape = make(torch.empty(tensor.shape, device="meta")).shape
         return cls(
-            axes,
-            tuple(shape),
-            lambda: make(tensor.detach()).float().cpu().contiguous().numpy(),
+            axes, tuple(shape), lambda: make(tensor.detach()).float().cpu().contiguous().numpy()
         )
 
 
@@ -390,9 +388,7 @@ class PaddedBatch(NamedTuple):
 
 
 def pad(
-    texts: Sequence[Sequence[int]],
-    device: torch.device | None = None,
-    padding_id: int = PADDING_ID,
+    texts: Sequence[Sequence[int]], device: torch.device | None = None, padding_id: int = PADDING_ID
 ) -> PaddedBatch:
     """Pad texts to rows as long as the longest.
 

@@ -157,11 +157,7 @@ def pass_spec(
         interventions = bound(description.sites, interventions)
         site_edits(description.config, interventions, description.paths)
     spec = PassSpec(
-        (),
-        kept,
-        tuple(interventions),
-        None if resolution is None else int(resolution),
-        rows,
+        (), kept, tuple(interventions), None if resolution is None else int(resolution), rows
     )
     if captured is None and spec.is_observed:
         captured = ()

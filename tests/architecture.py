@@ -22,12 +22,7 @@ FLOORS = {
         "app/cells",
     ],
     "HTTP": ["app/main", "app/site", "app/middleware", "app/routes"],
-    "the server's parts": [
-        "app/services",
-        "app/chapters",
-        "app/circuits",
-        "app/own_tensors",
-    ],
+    "the server's parts": ["app/services", "app/chapters", "app/circuits", "app/own_tensors"],
     "pages in one file": ["app/saved_page"],
     "requests": ["app/client", "app/tracing", "app/models", "app/joined_scripts"],
     "answers": ["app/serving", "app/serialization", "app/problems", "app/static_files"],

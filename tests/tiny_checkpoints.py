@@ -110,10 +110,7 @@ MORE = {
     "granite": ("GraniteForCausalLM", {**GROUPED, "residual_multiplier": 0.22}),
     "granitemoe": ("GraniteMoeForCausalLM", {**GROUPED, **MOE, "residual_multiplier": 0.22}),
     "qwen3moe": ("Qwen3MoeForCausalLM", EXPERTS),
-    "qwen2moe": (
-        "Qwen2MoeForCausalLM",
-        {**EXPERTS, "shared_expert_intermediate_size": 48},
-    ),
+    "qwen2moe": ("Qwen2MoeForCausalLM", {**EXPERTS, "shared_expert_intermediate_size": 48}),
     "olmoe": ("OlmoeForCausalLM", EXPERTS),
     "minimax": (
         "MiniMaxForCausalLM",

@@ -38,8 +38,7 @@ class LogitDifferenceRequest(AnalysisOptions):
         "omitted, the likeliest.",
     )
     against: Token | None = Field(
-        None,
-        description="The token to compare with; if omitted, the likeliest of all others.",
+        None, description="The token to compare with; if omitted, the likeliest of all others."
     )
 
 

@@ -115,9 +115,6 @@ class QuantizationSensitivity(Analysis):
 
         parts = parts_to_round(model)
         arrays = quantization_sensitivity(
-            trace,
-            parts,
-            rounded_passes(trace, model),
-            is_encoder=model.config.kind == "encoder",
+            trace, parts, rounded_passes(trace, model), is_encoder=model.config.kind == "encoder"
         )
         return Result(arrays, {"parts": parts})

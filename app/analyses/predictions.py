@@ -53,10 +53,7 @@ class PredictionsRequest(AnalysisOptions):
         None, ge=1, lt=2**31, description="Sample from the k likeliest tokens only."
     )
     top_p: float | None = Field(
-        None,
-        gt=0,
-        le=1,
-        description="Sample from the fewest tokens whose probabilities reach p.",
+        None, gt=0, le=1, description="Sample from the fewest tokens whose probabilities reach p."
     )
 
     @property

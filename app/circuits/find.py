@@ -23,10 +23,7 @@ N_RANKED = 400
 
 
 def compute(
-    request: CircuitRequest,
-    model: Served,
-    *,
-    on_progress: Progress = lambda _: None,
+    request: CircuitRequest, model: Served, *, on_progress: Progress = lambda _: None
 ) -> CircuitAnswer:
     """Find a circuit, or measure the one whose edges are given.
 

@@ -41,8 +41,7 @@ def build(
     ],
     out: Annotated[Path, option("The folder of the atlas; a build that stopped goes on.", "DIR")],
     workers: Annotated[
-        int,
-        option("Processes of Ray that read, a core or a GPU each; 0 reads here.", "N", min=0),
+        int, option("Processes of Ray that read, a core or a GPU each; 0 reads here.", "N", min=0)
     ] = 0,
     threshold: Annotated[
         float, option("The least attention weight that is kept.", "W", min=0.01, max=1)
@@ -50,9 +49,7 @@ def build(
     sample: Annotated[
         int,
         option(
-            "Sentences that the cost of each head is measured on; a hash chooses them.",
-            "N",
-            min=1,
+            "Sentences that the cost of each head is measured on; a hash chooses them.", "N", min=1
         ),
     ] = 1000,
     tags: Annotated[

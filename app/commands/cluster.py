@@ -17,8 +17,7 @@ from headlight.model.extras import needed_by
 WAIT_SECONDS = 0.5
 
 app = Commands(
-    name="cluster",
-    help="Serve from several processes or machines, as replicas behind one address.",
+    name="cluster", help="Serve from several processes or machines, as replicas behind one address."
 )
 
 
@@ -39,8 +38,7 @@ def serve(
     cpus: Annotated[float, option("Cores that are reserved for a replica.", "N", min=0)] = 1,
     gpus: Annotated[float, option("GPUs that are reserved for a replica.", "N", min=0)] = 0,
     default_model: Annotated[
-        list[str] | None,
-        option("As in `headlight serve`.", "ID", "stories", name="--model"),
+        list[str] | None, option("As in `headlight serve`.", "ID", "stories", name="--model")
     ] = None,
     models_dir: Annotated[
         Path | None, option("A directory with more models, one folder each.", "DIR")

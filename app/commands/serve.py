@@ -41,8 +41,7 @@ def serve(
     ] = "127.0.0.1",
     port: Annotated[int, _listening("Port; 0 takes a free one.", "PORT", min=0, max=65535)] = 8000,
     root_path: Annotated[
-        str | None,
-        _listening("Path that a proxy has the server under, as /lens.", "PATH"),
+        str | None, _listening("Path that a proxy has the server under, as /lens.", "PATH")
     ] = None,
     workers: Annotated[
         int | None,
@@ -67,8 +66,7 @@ def serve(
     device: Annotated[str | None, _models("auto, cpu, cuda or mps.", "NAME", "auto")] = None,
     precision: Annotated[str | None, _models("float32 or bfloat16.", "NAME", "float32")] = None,
     threads: Annotated[
-        int | None,
-        _models("CPU threads of a forward pass; 0: PyTorch's default.", "N", "1", min=0),
+        int | None, _models("CPU threads of a forward pass; 0: PyTorch's default.", "N", "1", min=0)
     ] = None,
     models_dir: Annotated[
         Path | None, _models("A directory with more models, one folder each.", "DIR")

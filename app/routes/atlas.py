@@ -12,13 +12,7 @@ from headlight.model.atlas.deciles import spread
 from headlight.model.atlas.layout import AtlasError
 from headlight.model.atlas.matching import MISSING as NO_SCIPY
 from headlight.model.atlas.matching import heads_of, match
-from headlight.model.atlas.search import (
-    MISSING,
-    Question,
-    SearchTooSlow,
-    is_available,
-    search,
-)
+from headlight.model.atlas.search import MISSING, Question, SearchTooSlow, is_available, search
 from headlight.model.atlas.tags import TAGS, kinds_at
 from headlight.models.atlases import Atlases
 from headlight.problems import Problem, described, echo

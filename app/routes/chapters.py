@@ -66,8 +66,7 @@ async def chapters(request: Request, services: ServicesDep) -> ChaptersAnswer:
     known, faults = await services.in_thread(services.chapters.chapters, client_left(request))
     known, apart = without_the_zoo(known, {each.id for each in services.registry.listed})
     return ChaptersAnswer(
-        chapters=[ChapterSummary(**summary_of(each)) for each in known],
-        unavailable=faults | apart,
+        chapters=[ChapterSummary(**summary_of(each)) for each in known], unavailable=faults | apart
     )
 
 

@@ -48,7 +48,7 @@ async def tasks(
 
 
 _EXAMPLES = {
-    "csv": "edge,writer,reader,position,effect,loss,…\n3.3→logits,3.3,logits,,3.24,0.61,…\n",
+    "csv": "edge,writer,reader,position,effect,loss,…\n3.3→logits,3.3,logits,,3.24,0.61,…\n"
 }
 _ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {

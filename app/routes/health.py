@@ -18,7 +18,7 @@ _METRICS: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "Every series, in the text format or in OpenMetrics.",
         "content": {"text/plain": {"schema": {"type": "string"}}},
-    },
+    }
 }
 
 

@@ -88,11 +88,7 @@ _TILE: dict[int | str, dict[str, Any]] = {
 
 
 @router.post("/trace", tags=["traces"], response_class=Response, responses=_ANSWERS)
-async def trace(
-    body: TraceRequest,
-    request: Request,
-    services: ServicesDep,
-) -> Response:
+async def trace(body: TraceRequest, request: Request, services: ServicesDep) -> Response:
     """Read a text and return what its forward pass computed.
 
     With `Accept: application/x-safetensors` the answer is one safetensors file: arrays by site

@@ -133,15 +133,7 @@ class NodeAnswer(Answer):
 
     name: str
     kind: Literal[
-        "tokens",
-        "head",
-        "attention",
-        "feed_forward",
-        "expert",
-        "query",
-        "key",
-        "value",
-        "logits",
+        "tokens", "head", "attention", "feed_forward", "expert", "query", "key", "value", "logits"
     ]
     stack: Literal["encoder", "decoder"]
     layer: int | None

@@ -329,9 +329,7 @@ class TracesRequest(TraceOptions, OfModel):
         "model's own translations.",
     )
     model: ModelId | None = option(
-        None,
-        "The model that reads the texts; if omitted, the default model.",
-        is_resolved=True,
+        None, "The model that reads the texts; if omitted, the default model.", is_resolved=True
     )
     special_tokens: bool = Field(
         True,
@@ -517,5 +515,5 @@ class PositionalAnswer(Answer):
         description="sinusoidal: encoding (position, d_model) and frequencies (pair), in radians "
         "per position. learned: encoding, or encoder.encoding and decoder.encoding of an "
         "encoder–decoder. rotary: angles, cos and sin (position, pair). alibi: slopes (head) and "
-        "bias (head, query, key), on both sides of the diagonal. relative: bias.",
+        "bias (head, query, key), on both sides of the diagonal. relative: bias."
     )

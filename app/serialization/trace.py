@@ -384,11 +384,7 @@ def safetensors_header(
     end = 0
     for name, (dtype, shape) in arrays.items():
         begin, end = end, end + prod(shape) * np.dtype(dtype).itemsize
-        header[name] = {
-            "dtype": _FILE_TYPES[dtype],
-            "shape": shape,
-            "data_offsets": (begin, end),
-        }
+        header[name] = {"dtype": _FILE_TYPES[dtype], "shape": shape, "data_offsets": (begin, end)}
     text = orjson.dumps(header)
     text += b" " * (-len(text) % 8)
     return len(text).to_bytes(8, "little") + text

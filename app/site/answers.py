@@ -107,9 +107,7 @@ class Answers:
         """Return what is read, each text once: examples, given texts, and the steps of chapters."""
         examples = (
             Reading(
-                card["id"],
-                example["text"],
-                is_whole=at == 0 or card["positional"] in TURNS_VECTORS,
+                card["id"], example["text"], is_whole=at == 0 or card["positional"] in TURNS_VECTORS
             )
             for card in cards
             for at, example in enumerate(card["examples"])

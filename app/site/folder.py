@@ -183,12 +183,7 @@ def _fill(
             raise ValueError(f"there is no model {reading.model!r}; there are {', '.join(by_id)}")
         name = folder.keep("text", answers.archive(reading, by_id[reading.model]))
         texts.append(
-            {
-                "model": reading.model,
-                "text": reading.text,
-                "target": reading.target,
-                "file": name,
-            }
+            {"model": reading.model, "text": reading.text, "target": reading.target, "file": name}
         )
         next(done)
     files = {}

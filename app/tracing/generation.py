@@ -243,11 +243,7 @@ class Generator:
         checkpoint = self.registry.checkpoint(request.model)
         self._require_decoder(checkpoint)
         with model_errors_as_problems():
-            model_input = tokenize(
-                checkpoint,
-                request.text,
-                **reading(request),
-            )
+            model_input = tokenize(checkpoint, request.text, **reading(request))
             _require_known(checkpoint, request)
             spec = self._spec(checkpoint, request, model_input)
         generation = self._searched(checkpoint, request, model_input, spec)
@@ -257,11 +253,7 @@ class Generator:
         return generation, generation.start() + (first or b"")
 
     def _searched(
-        self,
-        checkpoint: Served,
-        request: GenerateRequest,
-        model_input: ModelInput,
-        spec: PassSpec,
+        self, checkpoint: Served, request: GenerateRequest, model_input: ModelInput, spec: PassSpec
     ) -> Generation:
         """Return the generation; after a search all tokens of the best candidate are forced."""
         if request.beams == request.best_of == 1:

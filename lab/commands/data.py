@@ -92,9 +92,7 @@ def report(
 
     cards = [_card_of(model) for model in card or ()]
     cleaning = Cleaning(
-        _deduplicator(threshold, seed),
-        read_classifier(),
-        least_quality=least_quality,
+        _deduplicator(threshold, seed), read_classifier(), least_quality=least_quality
     )
     with _folder(out, is_forced=force):
         figures = _clean(cleaning, _Source(corpus, by, strict), out)

@@ -67,11 +67,7 @@ def evaluate(
     from headlight.model.foreign import is_foreign
 
     settings = settings_with_models(device=device, models_dir=models_dir)
-    evidence = Evidence(
-        text=tuple(text or ()),
-        corpus=tuple(corpus or ()),
-        gold=gold,
-    )
+    evidence = Evidence(text=tuple(text or ()), corpus=tuple(corpus or ()), gold=gold)
     folder = folder_of(model, settings)
     with usage_errors():
         place = choose_device(settings.device)

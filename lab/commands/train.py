@@ -96,8 +96,7 @@ def train(
         ),
     ] = None,
     tokenizer: Annotated[
-        str | None,
-        option("Take the tokenizer of this model.", "MODEL", "trained on the corpus"),
+        str | None, option("Take the tokenizer of this model.", "MODEL", "trained on the corpus")
     ] = None,
     keep_steps: Annotated[
         int | None,

@@ -83,11 +83,7 @@ def train_model(
                     "began from and its other models; leave them out"
                 )
             loop = run.resume(
-                out,
-                steps=steps,
-                precision=precision,
-                command=_command(),
-                device=device,
+                out, steps=steps, precision=precision, command=_command(), device=device
             )
         else:
             settings = _settings(config, assignments, steps=steps, seed=seed, keep_steps=keep_steps)

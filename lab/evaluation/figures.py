@@ -30,10 +30,7 @@ from headlight.model.corpus import CorpusError, SentencePair, read_documents, re
 from headlight.model.profiles.folder import ENGLISH_FRENCH, SAMPLE
 
 _NO_FILES = "a model of the recipe 'reasoning' is measured on problems, not files; leave them out"
-_OPTIONAL = {
-    "corpus": "a corpus",
-    "gold": "a word alignment",
-}
+_OPTIONAL = {"corpus": "a corpus", "gold": "a word alignment"}
 Measured = Callable[[Checkpoint, Sequence[str]], Mapping[str, Any]]
 _NEEDED = {"alignment_literary": "gold"}
 """The figures of a card that no text gives, and the file that each needs."""

@@ -84,11 +84,7 @@ def evaluate(
     if held_out:
         figures.setdefault("bleu", {})["held_out"] = bleu(checkpoint, held_out)
     if pairs and trained_on:
-        figures["typed"] = typed_figures(
-            checkpoint,
-            pairs,
-            trained_on=trained_on,
-        )
+        figures["typed"] = typed_figures(checkpoint, pairs, trained_on=trained_on)
     figures["pronouns"] = pronoun_figures(checkpoint)
     return figures | alignment_figures(checkpoint, gold, short_pairs(literary, SHORT))
 
@@ -186,10 +182,7 @@ def translations(
 
 
 def typed_figures(
-    checkpoint: Checkpoint,
-    pairs: Sequence[SentencePair],
-    *,
-    trained_on: Sequence[SentencePair],
+    checkpoint: Checkpoint, pairs: Sequence[SentencePair], *, trained_on: Sequence[SentencePair]
 ) -> dict[str, Any]:
     """Measure the translation of text as visitors type it.
 

@@ -43,12 +43,7 @@ LIVING, THINGS = WORDS["living"], WORDS["things"]
 LISTED = {name: words.split() for name, words in WORDS.items() if isinstance(words, str)}
 PREPOSITIONS, RARE_PREPOSITIONS = LISTED["prepositions"], LISTED["rare_prepositions"]
 AT, PLACES = LISTED["at"], LISTED["places"]
-VERBS = (
-    *[("was", "were")] * 7,
-    *[("is", "are")] * 3,
-    ("has been", "have been"),
-    ("has", "have"),
-)
+VERBS = (*[("was", "were")] * 7, *[("is", "are")] * 3, ("has been", "have been"), ("has", "have"))
 SHARE = 0.17
 TEST_SHARE = 6
 END = "<|endofbook|>"

@@ -490,9 +490,7 @@ def save_state(
 
 
 def load_state(
-    path: Path,
-    model: Transformer,
-    optimizers: Sequence[torch.optim.Optimizer],
+    path: Path, model: Transformer, optimizers: Sequence[torch.optim.Optimizer]
 ) -> dict[str, Any]:
     """Load weights and optimizer state in place; return the progress.
 

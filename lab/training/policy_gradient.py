@@ -171,9 +171,7 @@ def shared_log_probs(model: Transformer, sampled: Continuations, *, temperature:
     return torch.cat([inside[parents], drawn], dim=1)
 
 
-def group_advantages(
-    rewards: Float[Tensor, "prompt sample"],
-) -> Float[Tensor, "prompt sample"]:
+def group_advantages(rewards: Float[Tensor, "prompt sample"]) -> Float[Tensor, "prompt sample"]:
     """Compute how many standard deviations each reward is above the mean of its prompt's samples.
 
     Samples that all have one reward have advantage 0. Shao et al. 2024, section 4.1.2 (GRPO),

@@ -312,9 +312,7 @@ def _compared(
 # --- the reward model -----------------------------------------------------------------------------
 
 
-def bradley_terry_losses(
-    rewards: Float[Tensor, "pair 2"],
-) -> Float[Tensor, " pair"]:
+def bradley_terry_losses(rewards: Float[Tensor, "pair 2"]) -> Float[Tensor, " pair"]:
     """Compute −log σ(r_better − r_worse), in nats.
 
     Bradley and Terry 1952, https://doi.org/10.2307/2334029; Ouyang et al. 2022, equation 1,

@@ -71,12 +71,7 @@ def logit_lens(
 
 
 def last_prediction(
-    trace: Trace,
-    exits: Exits,
-    top: int = 20,
-    tokens: Sequence[int] = (),
-    *,
-    following: bool,
+    trace: Trace, exits: Exits, top: int = 20, tokens: Sequence[int] = (), *, following: bool
 ) -> dict[str, NamedArray]:
     """As `next_token`, of the output of the last layer: all logits are never held at one time.
 

@@ -149,10 +149,7 @@ class StreamReader:
                     written = written - adds
                 yield parts, read
             if step.network is not None:
-                yield (
-                    [self._network(step)],
-                    ((written @ matrix) * factor[:, None])[None],
-                )
+                yield ([self._network(step)], ((written @ matrix) * factor[:, None])[None])
             if carry is not None:
                 matrix = carry[:, None] * matrix
         yield from self._embedding(matrix, factor, constant)

@@ -99,9 +99,7 @@ def french(words: Sequence[str]) -> list[str]:
 
 
 def _tagged(
-    words: Sequence[str],
-    closed: dict[str, frozenset[str]],
-    open_class: Callable[[str, str], str],
+    words: Sequence[str], closed: dict[str, frozenset[str]], open_class: Callable[[str, str], str]
 ) -> list[str]:
     tags: list[str] = []
     before = ""

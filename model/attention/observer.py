@@ -124,12 +124,7 @@ class PooledMap:
             begin += step
 
     def _add_bins(
-        self,
-        place: tuple[int | slice, ...],
-        start: int,
-        column: int,
-        sums: Tensor,
-        maxima: Tensor,
+        self, place: tuple[int | slice, ...], start: int, column: int, sums: Tensor, maxima: Tensor
     ) -> None:
         row = start // self.rows
         rows, columns = slice(row, row + sums.shape[-2]), slice(column, column + sums.shape[-1])

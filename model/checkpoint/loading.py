@@ -241,10 +241,7 @@ def load(
 
 
 def load_checkpoint(
-    folder: Path,
-    *,
-    device: torch.device | str = "cpu",
-    dtype: torch.dtype = torch.float32,
+    folder: Path, *, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32
 ) -> Checkpoint:
     """As `load`, of a folder with the four files.
 
@@ -352,9 +349,7 @@ def _read_base(folder: Path, difference: Difference) -> tuple[Path, TransformerC
     return base, config
 
 
-def _read_config(
-    folder: Path,
-) -> tuple[TransformerConfig, Quantization | None, Difference | None]:
+def _read_config(folder: Path) -> tuple[TransformerConfig, Quantization | None, Difference | None]:
     path = folder / CONFIG
     try:
         content = read_file(folder, CONFIG, MAX_BYTES[CONFIG])

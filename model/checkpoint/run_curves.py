@@ -21,11 +21,7 @@ MOST_POINTS = 60
 
 SHAPE = {
     "pictures": [
-        {
-            "title": str,
-            "unit": str,
-            "lines": [{"name": str, "steps": [int], "values": [float]}],
-        }
+        {"title": str, "unit": str, "lines": [{"name": str, "steps": [int], "values": [float]}]}
     ]
 }
 PICTURES = (

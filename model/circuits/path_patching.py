@@ -290,10 +290,7 @@ class MixedPasses:
         rows_of_targets = [each for _ in range(n_variants) for each in targets] if targets else None
         with torch.inference_mode(False), torch.no_grad():
             logits = self.model.run(
-                rows,
-                rows_of_targets,
-                edits=list(mixing.edits()),
-                interventions=self.interventions,
+                rows, rows_of_targets, edits=list(mixing.edits()), interventions=self.interventions
             )
         by_variant: Tensor = logits.unflatten(0, (n_variants, -1))
         return by_variant

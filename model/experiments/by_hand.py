@@ -45,14 +45,7 @@ class ByHand(Parameters):
     """The parameters of `by_hand`; numbers that are not given are those of the example."""
 
     example: Literal[
-        "life",
-        "fox",
-        "fox_projected",
-        "fox_linear",
-        "animal",
-        "animal_embedded",
-        "divided",
-        "cat",
+        "life", "fox", "fox_projected", "fox_linear", "animal", "animal_embedded", "divided", "cat"
     ] = Field("life", description="The example whose numbers are shown.")
     is_scaled: bool | None = Field(
         None, description="Whether scores are divided by √d_k. null: as in the example."
@@ -211,12 +204,7 @@ def run(parameters: ByHand) -> Iterator[Arrays]:
 
 
 def _attend(
-    queries: np.ndarray,
-    keys: np.ndarray,
-    values: np.ndarray,
-    parameters: ByHand,
-    *,
-    is_shown: bool,
+    queries: np.ndarray, keys: np.ndarray, values: np.ndarray, parameters: ByHand, *, is_shown: bool
 ) -> dict[str, np.ndarray]:
     """Compute one head; scores, weights and context that are given are those of the shown one."""
     typed = {name: getattr(parameters, name) if is_shown else None for name in STEPS}

@@ -39,10 +39,7 @@ class Policy(Parameters):
     """The parameters of `policy`; the seed draws the chains."""
 
     question: str = Field(
-        "38*94",
-        min_length=1,
-        max_length=20,
-        description="A product of two numbers of two digits.",
+        "38*94", min_length=1, max_length=20, description="A product of two numbers of two digits."
     )
     model: Literal["sums-imitation", "sums"] = Field(
         "sums-imitation", description="Before reinforcement, or after 1,300 steps of it."

@@ -179,23 +179,12 @@ def _library() -> Example:
 
 
 def _database() -> Example:
-    people = {
-        "Mira": (0, 3),
-        "Tomas": (1, 0),
-        "Ines": (2, 4),
-        "Oren": (3, 2),
-        "Lena": (4, 1),
-    }
+    people = {"Mira": (0, 3), "Tomas": (1, 0), "Ines": (2, 4), "Oren": (3, 2), "Lena": (4, 1)}
     return _records("experience?", people, asked=0)
 
 
 EXAMPLES: Mapping[str, Example] = MappingProxyType(
-    {
-        "animal": _animal(),
-        "library": _library(),
-        "database": _database(),
-        "kitchen": _kitchen(),
-    }
+    {"animal": _animal(), "library": _library(), "database": _database(), "kitchen": _kitchen()}
 )
 
 

@@ -36,8 +36,7 @@ class Thinking(Parameters):
     """The parameters of `thinking`."""
 
     model: Literal["sums-imitation", "sums", "sums-direct"] = Field(
-        "sums-imitation",
-        description="Before reinforcement, after it, or without steps.",
+        "sums-imitation", description="Before reinforcement, after it, or without steps."
     )
     n_problems: int = Field(40, ge=5, le=100, description="Problems that no run has seen.")
     n_chains: int = Field(12, ge=2, le=24, description="The most chains that vote.")

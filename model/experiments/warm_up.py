@@ -123,10 +123,7 @@ def _answers(network: Transformer, ids: Tensor) -> Tensor:
 
 
 def _train(
-    network: Transformer,
-    optimizer: torch.optim.Optimizer,
-    rows: tuple[Tensor, Tensor],
-    rate: float,
+    network: Transformer, optimizer: torch.optim.Optimizer, rows: tuple[Tensor, Tensor], rate: float
 ) -> tuple[float, float, float]:
     """Make a step; return the loss before it in bits, the size of the update, and the rate.
 

@@ -57,10 +57,7 @@ def render(
         trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, loopcontrols]
     )
     environment.filters["tojson"] = _tojson
-    environment.globals |= {
-        "raise_exception": _raise,
-        "strftime_now": datetime.now().strftime,
-    }
+    environment.globals |= {"raise_exception": _raise, "strftime_now": datetime.now().strftime}
     compiled = environment.from_string(template)
     texts = []
     for messages in conversations:

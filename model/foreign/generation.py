@@ -78,10 +78,7 @@ class ForeignWriter:
             self._read(cache, ids)
 
     def step(
-        self,
-        caches: Sequence[ForeignCache],
-        ids: Sequence[int],
-        captures: Sequence[RowCapture],
+        self, caches: Sequence[ForeignCache], ids: Sequence[int], captures: Sequence[RowCapture]
     ) -> tuple[Tensor, list[dict[str, Tensor]]]:
         """As `Writer.step`."""
         points = self.model.points

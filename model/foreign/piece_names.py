@@ -24,10 +24,7 @@ _NUMBERED_BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 
 
 def names_by_id(
-    vocabulary: Mapping[str, int],
-    backend: Any,
-    special: Mapping[int, str],
-    added: Collection[int],
+    vocabulary: Mapping[str, int], backend: Any, special: Mapping[int, str], added: Collection[int]
 ) -> dict[int, str]:
     """Return the name of every token; no two have the same.
 

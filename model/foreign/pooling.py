@@ -12,12 +12,7 @@ from headlight.model.checkpoint.files import CheckpointError
 from headlight.model.description import MODES, Pooling
 from headlight.model.foreign.folder import MODULES, POOLING, SENTENCES, read_any_json, read_json
 
-_NAMES = {
-    "mean_tokens": "mean",
-    "cls_token": "cls",
-    "max_tokens": "max",
-    "lasttoken": "last",
-}
+_NAMES = {"mean_tokens": "mean", "cls_token": "cls", "max_tokens": "max", "lasttoken": "last"}
 _PREFIX = "pooling_mode_"
 
 

@@ -259,12 +259,7 @@ class ForeignTokenizer:
         return Token(id=token, text=text, start=start, end=stop, word=None, is_special=True)
 
     def _tokens(
-        self,
-        encoding: Any,
-        text: str,
-        words: list[tuple[int, int]],
-        shift: int,
-        second: int = 0,
+        self, encoding: Any, text: str, words: list[tuple[int, int]], shift: int, second: int = 0
     ) -> list[Token]:
         """Return the tokens of an encoding that begins at `shift`; the second text at `second`."""
         tokens: list[Token] = []

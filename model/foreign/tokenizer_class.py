@@ -129,11 +129,7 @@ def open_tokenizer(folder: Path, config: Any, options: Mapping[str, Any], librar
                 for key, name in {**held, **older}.items()
             }
             return kind._from_pretrained(
-                files,
-                str(folder),
-                kept,
-                local_files_only=True,
-                _is_local=True,
+                files, str(folder), kept, local_files_only=True, _is_local=True
             )
     except BaseException as error:
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":

@@ -150,11 +150,7 @@ def parts_of(named: Named, layer: NamedLayer) -> dict[str, Part]:
 
 
 def _place(
-    named: Named,
-    layer: NamedLayer,
-    ends: tuple[Tensor, Tensor],
-    parts: Sequence[Part],
-    until: int,
+    named: Named, layer: NamedLayer, ends: tuple[Tensor, Tensor], parts: Sequence[Part], until: int
 ) -> None:
     """Find the outputs that make a step, and move the points to them."""
     before, after = ends

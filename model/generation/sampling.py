@@ -328,9 +328,7 @@ class Continuation:
         return self.is_over is not None and self.is_over(self.text[self.n_prompt :])
 
 
-def decode_together(
-    texts: Sequence[Continuation],
-) -> Iterator[GeneratedToken | NonFiniteLogits]:
+def decode_together(texts: Sequence[Continuation]) -> Iterator[GeneratedToken | NonFiniteLogits]:
     """Continue each text by one token, all in one pass.
 
     A row has the numbers of a pass by itself, to 1e-5 in float32.

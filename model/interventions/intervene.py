@@ -137,9 +137,7 @@ def _turn(intervention: Intervention) -> tuple[int, str]:
 
 
 def unscaled_paths(
-    config: Architecture,
-    interventions: Iterable[Intervention],
-    paths: Collection[str] | None,
+    config: Architecture, interventions: Iterable[Intervention], paths: Collection[str] | None
 ) -> frozenset[str]:
     """Return the paths of the attentions whose factor is left out; arguments as in `site_edits`."""
     places = Places(config, paths)

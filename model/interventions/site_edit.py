@@ -190,11 +190,7 @@ class SiteEdit(Intervention):
     def with_values_of(self, trace: Trace, positions: Sequence[int] | None) -> SiteEdit:
         """As `Intervention.with_values_of`; see `patch`."""
         patch = SiteEdit.patch(
-            trace,
-            self.site,
-            heads=self.heads,
-            positions=self.positions,
-            source_positions=positions,
+            trace, self.site, heads=self.heads, positions=self.positions, source_positions=positions
         )
         return replace(self, value=patch.value)
 

@@ -76,8 +76,7 @@ def _split_parameters(model: Transformer) -> tuple[list[nn.Parameter], list[nn.P
 
 
 def orthogonalise(
-    matrices: Float[Tensor, "matrix row column"],
-    precision: torch.dtype = torch.float32,
+    matrices: Float[Tensor, "matrix row column"], precision: torch.dtype = torch.float32
 ) -> Float[Tensor, "matrix row column"]:
     """Bring all singular values near 1 by a quintic Newton–Schulz iteration.
 

@@ -41,11 +41,7 @@ def profile_digits(
     form = "chain" if has_steps else "direct"
     solutions = [problem.question + problem.solution(form) for problem in asked]
     profile = profile_heads(
-        checkpoint,
-        solutions,
-        n_sentences=n_sentences,
-        question_end="=",
-        on_progress=on_progress,
+        checkpoint, solutions, n_sentences=n_sentences, question_end="=", on_progress=on_progress
     )
     if has_steps:
         for role, (weights, evenly) in digit_weights(checkpoint, asked[:HEAD_PROBLEMS]).items():

@@ -268,9 +268,7 @@ _KEEPING = Lock()
 
 
 def _rounded(
-    model: nn.Module,
-    quantizations: tuple[Quantization, ...],
-    matrices: Mapping[str, nn.Parameter],
+    model: nn.Module, quantizations: tuple[Quantization, ...], matrices: Mapping[str, nn.Parameter]
 ) -> dict[int, Tensor]:
     """Return the rounded copies by the id of their parameter.
 

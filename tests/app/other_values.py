@@ -5,10 +5,7 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-TEXTS = {
-    "^[0-9a-f]{32}$": ["0123456789abcdef" * 2],
-    r"^\d{1,7}:\d{1,7}$": ["0:1", "1:2"],
-}
+TEXTS = {"^[0-9a-f]{32}$": ["0123456789abcdef" * 2], r"^\d{1,7}:\d{1,7}$": ["0:1", "1:2"]}
 """Texts of the patterns that fields demand."""
 LIMITS = ("ge", "gt", "le", "pattern")
 

@@ -9,13 +9,7 @@ import pytest
 
 
 @pytest.mark.parametrize(
-    "words",
-    [
-        [],
-        ["trace", "a", "--sing"],
-        ["serve", "--log-level", "loud"],
-    ],
-    ids=" ".join,
+    "words", [[], ["trace", "a", "--sing"], ["serve", "--log-level", "loud"]], ids=" ".join
 )
 def test_an_unknown_command_option_or_value_exits_with_2(headlight, words):
     assert headlight(*words).exit_code == 2

@@ -278,11 +278,7 @@ def test_help_lists_all_three_without_pytorch(answers):
 def test_the_client_and_the_reference_name_all_three(answers):
     assert {"greatest_weight", "shade"} <= set(answers["signature"])
     assert "shade: A shade." in answers["documented"]
-    for words in (
-        "`--greatest-weight.unit`",
-        "### sharper",
-        "| `shade` | integer from 1 to 3 |",
-    ):
+    for words in ("`--greatest-weight.unit`", "### sharper", "| `shade` | integer from 1 to 3 |"):
         assert words in answers["reference"]
 
 

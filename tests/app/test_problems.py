@@ -63,10 +63,7 @@ def test_many_errors_are_counted_and_some_are_shown(client, problem):
     [
         ({"edits": [{"kind": "nope"}]}, "edits.0: the 'kind' 'nope' is unknown; it is one of "),
         ({"edits": [{}]}, "edits.0: an object has no member 'kind'; send one"),
-        (
-            {"edits": [{"kind": "set", "site": "logits"}]},
-            "edits.0: send either value or from",
-        ),
+        ({"edits": [{"kind": "set", "site": "logits"}]}, "edits.0: send either value or from"),
         ({"layers": []}, "layers: has 0 entries; send at least 1, or leave the member out"),
         ({"layers": 1}, "layers: 1 is not a list"),
         ({"heads": [-1]}, "heads.0: must be at least 0, not -1"),

@@ -70,12 +70,7 @@ FIXED = {
     "mamba_d_ssm": 64,
     "mamba_expand": 2,
 }
-OF_PARTS = (
-    "value_weighted",
-    "head_outputs",
-    "residual_stream",
-    "logit_attribution",
-)
+OF_PARTS = ("value_weighted", "head_outputs", "residual_stream", "logit_attribution")
 LISTED = ("layer_types", "mlp_layer_types", "layers_block_type", "block_types", "no_rope_layers")
 
 

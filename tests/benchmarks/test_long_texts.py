@@ -30,11 +30,7 @@ from headlight.model.transformer import Transformer
 
 LENGTHS = [4096, 16384, *map(int, filter(None, os.environ.get("HEADLIGHT_LONG", "").split(",")))]
 BOOK = 30_000
-OBSERVED = {
-    "rows": (ROWS,),
-    "maps": (ROWS, *MAPS),
-    "everything": (ROWS, *MAPS, *STATISTICS),
-}
+OBSERVED = {"rows": (ROWS,), "maps": (ROWS, *MAPS), "everything": (ROWS, *MAPS, *STATISTICS)}
 TARGETS = {"rows": 1.35, "maps": 1.6, "everything": 2.3}
 MEGABYTES = {4096: 60, 16384: 180, 32768: 320}
 MODEL_TARGETS = {4096: 1.45, 8192: 1.7}

@@ -51,13 +51,7 @@ def test_json_lines_hold_a_document_each(tmp_path):
     assert read_documents([path]) == texts
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "<|endofbook|>\n",
-    ],
-)
+@pytest.mark.parametrize("text", ["", "<|endofbook|>\n"])
 def test_a_file_without_text_is_named(tmp_path, text):
     (tmp_path / "good.txt").write_text("text\n")
     (tmp_path / "empty.txt").write_text(text)
@@ -155,11 +149,7 @@ def test_every_kind_of_file_gives_the_same_pairs(tmp_path, kind):
 
 @pytest.mark.parametrize(
     ("line", "fault"),
-    [
-        ("Hi.", "1 column"),
-        ("Hi.\tSalut.\tCC BY", "3 columns"),
-        ("\tSalut.", "empty source"),
-    ],
+    [("Hi.", "1 column"), ("Hi.\tSalut.\tCC BY", "3 columns"), ("\tSalut.", "empty source")],
 )
 def test_a_line_that_is_not_a_pair_is_named(tmp_path, line, fault):
     path = tmp_path / "pairs.tsv"

@@ -110,8 +110,7 @@ HIDDEN = (Chapter, ChaptersAnswer, Outcome)
 def page_types(document: dict[str, Any]) -> str:
     """Return the types of the page's requests and answers, and of all that they hold."""
     _, hidden = models_json_schema(
-        [(form, "serialization") for form in HIDDEN],
-        ref_template="#/components/schemas/{model}",
+        [(form, "serialization") for form in HIDDEN], ref_template="#/components/schemas/{model}"
     )
     for schema in hidden["$defs"].values():
         schema["required"] = [*schema["properties"]]  # an answer has those with defaults, too

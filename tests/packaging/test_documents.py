@@ -66,10 +66,7 @@ def test_the_recipe_of_conda_asks_for_what_the_project_needs():
     assert (recipe["context"]["version"], recipe["package"]["name"]) == (VERSION, project["name"])
     pairs = [line.split(">=") for line in project["dependencies"]]
     needed = [f"{CONDA.get(name, name)} >={least}" for name, least in pairs]
-    assert recipe["requirements"]["run"] == [
-        f"python {project['requires-python']}",
-        *needed,
-    ]
+    assert recipe["requirements"]["run"] == [f"python {project['requires-python']}", *needed]
     commands = [f"{name} = {place}" for name, place in project["scripts"].items()]
     assert recipe["build"]["python"]["entry_points"] == commands
 

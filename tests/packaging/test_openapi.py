@@ -149,12 +149,7 @@ ASKS = [
         shorten=only_some_nodes,
         kept="some of the nodes, of the ranking and of the curve",
     ),
-    Ask(
-        "traces",
-        "/api/v1/traces",
-        "Two texts",
-        body={"texts": [TEXT, "A dog"], **HEADS},
-    ),
+    Ask("traces", "/api/v1/traces", "Two texts", body={"texts": [TEXT, "A dog"], **HEADS}),
     Ask(
         "trace_by_id",
         "/api/v1/traces/{trace_id}",
@@ -227,10 +222,7 @@ ASKS = [
         kept="three of the limits",
     ),
     Ask(
-        "share",
-        LINKS,
-        "A link to a text and a model",
-        body={"state": "text=The+cat&model=stories"},
+        "share", LINKS, "A link to a text and a model", body={"state": "text=The+cat&model=stories"}
     ),
     Ask("link", f"{LINKS}/{{link_id}}", "The state again", parameters={"link_id": LINK_ID}),
     Ask("healthz", "/healthz", "Alive"),

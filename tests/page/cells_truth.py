@@ -254,10 +254,7 @@ class CellJudge(ViewJudge):
 
     def _bars(self, of, value):
         equals(of["much"], abs(value), 2)
-        hold(
-            abs(value) < 0.006 or plain(of["word"]) == self.names[int(value < 0)],
-            "the other",
-        )
+        hold(abs(value) < 0.006 or plain(of["word"]) == self.names[int(value < 0)], "the other")
 
     def _word(self, said, of):
         if said.get("state") == "saliency":

@@ -387,10 +387,7 @@ class Judge:
         return LABELS[label][1](columns, query, key)
 
     def _label(self, said, words):
-        match = re.fullmatch(
-            r"Over many (made )?sentences, (.*?)(; at this token, too)?\.",
-            words,
-        )
+        match = re.fullmatch(r"Over many (made )?sentences, (.*?)(; at this token, too)?\.", words)
         hold(match, "no grammar")
         found = [label for label, (pattern, _) in LABELS.items() if re.fullmatch(pattern, match[2])]
         hold(len(found) == 1, "no grammar")

@@ -17,12 +17,7 @@ from headlight.lab.training.recipes import positions
 from headlight.model.config import TransformerConfig
 
 CONFIG = TransformerConfig(
-    n_layers=4,
-    n_heads=4,
-    d_model=96,
-    d_ff=384,
-    vocab_size=4096,
-    max_tokens=256,
+    n_layers=4, n_heads=4, d_model=96, d_ff=384, vocab_size=4096, max_tokens=256
 )
 
 RECIPE = replace(

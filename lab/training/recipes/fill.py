@@ -28,13 +28,7 @@ HIDDEN = 0.8
 REPLACED = 0.1
 
 CONFIG = TransformerConfig(
-    kind="encoder",
-    n_layers=4,
-    n_heads=6,
-    d_model=192,
-    d_ff=768,
-    vocab_size=4096,
-    max_tokens=128,
+    kind="encoder", n_layers=4, n_heads=6, d_model=192, d_ff=768, vocab_size=4096, max_tokens=128
 )
 
 

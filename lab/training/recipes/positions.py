@@ -21,12 +21,7 @@ from headlight.model.config import TransformerConfig
 from headlight.model.corpus import CorpusError, lines, read_documents
 
 CONFIG = TransformerConfig(
-    n_layers=2,
-    n_heads=4,
-    d_model=128,
-    d_ff=512,
-    vocab_size=2048,
-    max_tokens=256,
+    n_layers=2, n_heads=4, d_model=128, d_ff=512, vocab_size=2048, max_tokens=256
 )
 
 

@@ -146,11 +146,7 @@ def test_a_preflight_needs_no_key(keyed):
 
 
 @pytest.mark.parametrize(
-    "changed",
-    [
-        {"origin": "https://evil.example"},
-        {"access-control-request-method": "DELETE"},
-    ],
+    "changed", [{"origin": "https://evil.example"}, {"access-control-request-method": "DELETE"}]
 )
 def test_a_rejected_preflight_is_a_problem(keyed, problem, changed):
     answer = keyed.options("/api/v1/trace", headers=PREFLIGHT | changed)

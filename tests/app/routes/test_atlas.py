@@ -41,8 +41,7 @@ def test_a_search_is_that_of_python(asking, atlas_dir):
     params = {"from_tag": "noun", "to_tag": "DET", "attention": ATTENTION}
     answer = asking.get(f"{PATH}/search", params=params).json()
     wanted = search(
-        read_atlas(atlas_dir / "tiny"),
-        Question(from_tag="NOUN", to_tag="DET", attention=ATTENTION),
+        read_atlas(atlas_dir / "tiny"), Question(from_tag="NOUN", to_tag="DET", attention=ATTENTION)
     )
     assert [row["count"] for row in answer["heads"]] == [row.count for row in wanted.heads]
     assert answer["heads"][0]["lift"] == pytest.approx(wanted.heads[0].lift)

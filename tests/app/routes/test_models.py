@@ -18,14 +18,7 @@ LONG = {
     "trained_on",
     "began_from",
     "attribution",
-} | {
-    "heads",
-    "corpus",
-    "features",
-    "checks",
-    "omitted",
-    "curves",
-}
+} | {"heads", "corpus", "features", "checks", "omitted", "curves"}
 
 
 def test_the_list_leaves_out_what_is_long_and_the_card_has_it(client):

@@ -209,10 +209,7 @@ def test_without_chosen_tokens_the_answer_is_as_before(client):
 
 @pytest.mark.parametrize(
     ("predictions", "kind"),
-    [
-        ({"tokens": [300]}, "unknown-token"),
-        ({"tokens": ["the cat sat on"]}, "not-one-token"),
-    ],
+    [({"tokens": [300]}, "unknown-token"), ({"tokens": ["the cat sat on"]}, "not-one-token")],
 )
 def test_tokens_that_cannot_be_chosen_are_a_problem(client, problem, predictions, kind):
     body = json.dumps({"text": "the cat", "predictions": predictions})

@@ -136,11 +136,7 @@ def test_captures_and_edits_of_generation_are_those_of_a_trace_of_the_whole_text
     "edit",
     [
         {"kind": "mean", "site": STREAM},
-        {
-            "kind": "set",
-            "site": "decoder.layers.0.self_attention.weights",
-            "value": [0.5, 0.5],
-        },
+        {"kind": "set", "site": "decoder.layers.0.self_attention.weights", "value": [0.5, 0.5]},
     ],
 )
 def test_edits_that_depend_on_the_length_are_rejected_in_generation(client, problem, edit):

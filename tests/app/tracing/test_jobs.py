@@ -136,12 +136,7 @@ MARK = "\u0301"
 
 
 @pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        ("ab", None),
-        ("abc", "too-many-characters"),
-        ("", "empty-text"),
-    ],
+    ("text", "kind"), [("ab", None), ("abc", "too-many-characters"), ("", "empty-text")]
 )
 def test_a_text_is_checked_before_anything_reads_it(text, kind):
     if kind is None:

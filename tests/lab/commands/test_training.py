@@ -78,10 +78,7 @@ def logged_steps():
 
 @pytest.mark.parametrize(
     ("content", "fault", "code"),
-    [
-        (None, "cannot be read", 2),
-        (b"Once upon a time.\n", "at least 24", 2),
-    ],
+    [(None, "cannot be read", 2), (b"Once upon a time.\n", "at least 24", 2)],
 )
 def test_an_unusable_corpus_leaves_no_run(corpus, content, fault, code):
     if content is not None:
@@ -279,12 +276,7 @@ def test_a_resumed_run_needs_the_same_corpus(corpus):
 
 
 @pytest.mark.parametrize(
-    "option",
-    [
-        ["--corpus", "corpus.txt"],
-        ["--config", "a.yaml"],
-        ["--from", "stories"],
-    ],
+    "option", [["--corpus", "corpus.txt"], ["--config", "a.yaml"], ["--from", "stories"]]
 )
 def test_a_resumed_run_takes_no_other_corpus_seed_or_settings(option):
     assert_fails(train("--resume", *option), "leave them out", code=2)
@@ -330,14 +322,7 @@ def test_a_value_is_read_as_yaml(written, value):
     assert type(settings["loop"]["x"]) is type(value)
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        "[",
-        "!!python/name:os.system x",
-        "{[1]: 2}",
-    ],
-)
+@pytest.mark.parametrize("value", ["[", "!!python/name:os.system x", "{[1]: 2}"])
 def test_a_value_that_is_not_yaml_is_named_in_one_line(value):
     with pytest.raises(ValueError, match=r"^the value of loop\.steps is not YAML: ") as caught:
         read_settings([f"loop.steps={value}"])

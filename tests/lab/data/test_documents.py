@@ -37,11 +37,7 @@ def test_a_document_can_be_read_again_from_its_place(book, tmp_path):
     assert [read_at(document.place) for document in streamed] == [
         document.text for document in streamed
     ]
-    assert streamed[3].to_dict() == {
-        "page": 3,
-        "text": "Première.\nZwei.",
-        "source": f"{lines}:2",
-    }
+    assert streamed[3].to_dict() == {"page": 3, "text": "Première.\nZwei.", "source": f"{lines}:2"}
 
 
 def test_passages_are_whole_paragraphs_that_make_up_the_document(tmp_path):

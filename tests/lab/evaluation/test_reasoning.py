@@ -24,10 +24,7 @@ def checkpoint(tmp_path_factory):
     torch.manual_seed(0)
     model = Transformer(replace(CONFIG, n_layers=2, n_heads=2, d_model=16, d_ff=16))
     card = ModelCard(
-        title="Small",
-        licence="not stated",
-        prose="# Small",
-        training={"recipe": "reasoning"},
+        title="Small", licence="not stated", prose="# Small", training={"recipe": "reasoning"}
     )
     folder = tmp_path_factory.mktemp("models") / "small"
     save(folder, model, train_tokenizer((), CONFIG.vocab_size), card)

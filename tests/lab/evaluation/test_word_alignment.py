@@ -106,11 +106,7 @@ def test_words_are_found_in_their_text():
 
 @pytest.mark.parametrize(
     ("words", "fault"),
-    [
-        (["an", "apple"], "'apple'"),
-        (["an", "", "pear"], "''"),
-        (["an", "pe"], "'ar'"),
-    ],
+    [(["an", "apple"], "'apple'"), (["an", "", "pear"], "''"), (["an", "pe"], "'ar'")],
 )
 def test_words_that_do_not_spell_their_text_are_rejected(words, fault):
     with pytest.raises(ValueError, match=fault):

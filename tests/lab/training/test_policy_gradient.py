@@ -96,8 +96,7 @@ def test_a_row_sampled_twice_has_the_loss_of_two_rows(model):
         return policy_loss(probs, rows.log_probs, advantages, rows.weights, clip=0.2)
 
     torch.testing.assert_close(
-        loss_of(short, other, values),
-        loss_of(long, wide, values.repeat_interleave(counts, dim=0)),
+        loss_of(short, other, values), loss_of(long, wide, values.repeat_interleave(counts, dim=0))
     )
 
 

@@ -172,10 +172,7 @@ LAYOUTS = {
     "minimax": decoder(
         replace(
             LLAMA,
-            factors={
-                "self_attention": "full_attn_beta_factor",
-                "feed_forward": "mlp_beta_factor",
-            },
+            factors={"self_attention": "full_attn_beta_factor", "feed_forward": "mlp_beta_factor"},
             is_sum=False,
             router="mlp.gate",
         )
@@ -216,9 +213,7 @@ LAYOUTS = {
     "distilbert": {"encoder": DISTILBERT},
     "modernbert": {
         "encoder": Layout(
-            attention="attn.Wo",
-            values=("attn.Wqkv", "heads"),
-            norm="model.final_norm",
+            attention="attn.Wo", values=("attn.Wqkv", "heads"), norm="model.final_norm"
         )
     },
     "t5": T5,

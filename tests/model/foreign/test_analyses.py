@@ -30,9 +30,7 @@ TESTED_ELSEWHERE |= {"vector", "similarity", "moved_vectors", "patched_vector"}
 TESTED_ELSEWHERE |= {"answer", "moved_scores"}
 """They have files of their own, which compare them with passes."""
 
-WRONG = {
-    ("starcoder2", "patching"): "both texts give the same difference; this test needs others",
-}
+WRONG = {("starcoder2", "patching"): "both texts give the same difference; this test needs others"}
 """The analyses that are known to be wrong, with the reason."""
 
 

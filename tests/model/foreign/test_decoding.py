@@ -62,11 +62,7 @@ def by_transformers(folder, name, ids, **options):
         model = type(make_model(name)).from_pretrained(folder).eval()
         inputs = torch.tensor([ids])
         out = model.generate(
-            inputs,
-            attention_mask=torch.ones_like(inputs),
-            num_beams=1,
-            do_sample=False,
-            **options,
+            inputs, attention_mask=torch.ones_like(inputs), num_beams=1, do_sample=False, **options
         )
     return out[0].tolist()
 

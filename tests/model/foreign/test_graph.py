@@ -101,8 +101,7 @@ def test_random_circuits_equal_transformers_own_modules(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "reason"),
-    [("olmo2", "attention_norm"), ("bert", "norms after each sum")],
+    ("name", "reason"), [("olmo2", "attention_norm"), ("bert", "norms after each sum")]
 )
 def test_a_model_without_an_exact_graph_is_refused_with_the_reason(name, reason):
     model = serve_module(make_model(name), "masked" if name == "bert" else "causal", name)

@@ -127,10 +127,7 @@ FILES = {
     "a device as pieces": (replaced("source.spm", zero), "must not leave the folder"),
     "a pipe as weights": (replaced("model.safetensors", os.mkfifo), "not a regular file"),
     "a device as weights": (replaced("model.safetensors", zero), "must not leave the folder"),
-    "a pipe as index": (
-        replaced("model.safetensors.index.json", os.mkfifo),
-        "not a regular file",
-    ),
+    "a pipe as index": (replaced("model.safetensors.index.json", os.mkfifo), "not a regular file"),
     "a sparse tokenizer": (replaced("tokenizer.json", sparse), "20,000,000,000 bytes exceed"),
     "sparse pieces": (replaced("source.spm", sparse), "20,000,000,000 bytes exceed"),
     "a long header of empty tensors": (

@@ -214,9 +214,7 @@ def test_labels_stand_where_words_do():
 
 def test_labels_of_which_several_may_be_right_have_probabilities_of_their_own():
     served, _ = serve(
-        "BertForSequenceClassification",
-        num_labels=3,
-        problem_type="multi_label_classification",
+        "BertForSequenceClassification", num_labels=3, problem_type="multi_label_classification"
     )
     traced = read(served, TEXT)
     shown = analyse("next_token", served, traced).arrays

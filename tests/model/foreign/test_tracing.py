@@ -88,8 +88,7 @@ def test_an_exit_that_is_no_norm_and_matrix_is_refused(served, traced):
 
 
 @pytest.mark.parametrize(
-    ("name", "reason"),
-    [(name, "more than a norm and a matrix") for name in ("bert", "gemma2")],
+    ("name", "reason"), [(name, "more than a norm and a matrix") for name in ("bert", "gemma2")]
 )
 def test_a_model_whose_logits_are_no_sum_of_its_writes_has_no_attribution(name, reason, served):
     assert "logit_attribution" not in available(served(name).description)

@@ -69,11 +69,7 @@ PART = {"heads": (3, 1), "positions": (2, 5)}
             f"{ATTENTION}.weights",
             changed(HEAD_AND_PLACES, lambda x: x / 2),
         ),
-        (
-            {"kind": "set", "value": 1},
-            f"{ATTENTION}.keys",
-            changed(HEAD_AND_PLACES, 1.0),
-        ),
+        ({"kind": "set", "value": 1}, f"{ATTENTION}.keys", changed(HEAD_AND_PLACES, 1.0)),
     ],
 )
 def test_an_edit_equals_the_same_function_of_the_tensor(model, ids, edit, site, function):

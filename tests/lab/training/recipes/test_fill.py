@@ -128,12 +128,7 @@ def test_rows_fit_the_model_with_their_start_token(stream, masked_tokenizer):
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("lengths", (16, 1)),
-        ("batch_tokens", 126),
-        ("share", 0.0),
-    ],
+    ("name", "value"), [("lengths", (16, 1)), ("batch_tokens", 126), ("share", 0.0)]
 )
 def test_a_number_out_of_range_is_rejected(name, value):
     with pytest.raises(ValueError, match=f"^{name} "):

@@ -58,11 +58,7 @@ def test_a_run_imitates_and_then_reinforces(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("rows", "stopped_at"),
-    [
-        ({}, 3),
-        pytest.param({}, 5, marks=pytest.mark.slow),
-    ],
+    ("rows", "stopped_at"), [({}, 3), pytest.param({}, 5, marks=pytest.mark.slow)]
 )
 def test_a_resumed_run_ends_with_the_same_weights(tmp_path, rows, stopped_at):
     whole = make(tmp_path, "whole", **rows)
@@ -81,11 +77,7 @@ def _ascii_share(text):
 
 def test_reinforcement_makes_the_rewarded_chains_more_probable(tmp_path, monkeypatch):
     """A toy reward that any model can earn: the share of ASCII characters."""
-    monkeypatch.setattr(
-        reasoning,
-        "reward_of",
-        lambda marking: _ascii_share(marking.steps[0].text),
-    )
+    monkeypatch.setattr(reasoning, "reward_of", lambda marking: _ascii_share(marking.steps[0].text))
     loop = make(tmp_path, imitation=0, rate=2e-2, updates=1, chains=8)
     loop.config = replace(loop.config, steps=30, validate_every=100, save_every=100)
     loop.run()

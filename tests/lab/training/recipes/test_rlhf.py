@@ -150,10 +150,7 @@ def test_what_cannot_rate_or_reads_other_tokens_is_rejected(make_loop, make_fold
 
 
 @pytest.mark.parametrize(
-    ("changes", "problem"),
-    [
-        ({"answers": 1}, r"answers \(1\) must be at least 2"),
-    ],
+    ("changes", "problem"), [({"answers": 1}, r"answers \(1\) must be at least 2")]
 )
 def test_settings_out_of_range_are_rejected(changes, problem):
     with pytest.raises(ValueError, match=problem):

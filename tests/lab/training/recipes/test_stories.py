@@ -107,12 +107,7 @@ def test_a_corpus_of_one_row_is_rejected():
 
 
 @pytest.mark.parametrize(
-    "stages",
-    [
-        (),
-        (Stage(3, tokens=8),),
-        (Stage(1, 20, text=-1, drawn_evenly=2),),
-    ],
+    "stages", [(), (Stage(3, tokens=8),), (Stage(1, 20, text=-1, drawn_evenly=2),)]
 )
 def test_stages_that_cannot_be_trained_are_rejected(stages):
     with pytest.raises(ValueError, match=re.escape(str(stages[0]) if stages else "stages")):

@@ -69,10 +69,7 @@ def is_running(process):
 
 
 def test_a_worker_that_is_killed_under_load_is_named_and_replaced():
-    with (
-        serving("--device", "cpu", "--workers", "2") as server,
-        ThreadPoolExecutor(4) as clients,
-    ):
+    with serving("--device", "cpu", "--workers", "2") as server, ThreadPoolExecutor(4) as clients:
         wait_for(lambda: len(workers_of(server)) == 2, 60)
         may_end = time.monotonic() + 20
 

@@ -48,16 +48,7 @@ CAUSAL = [
     "gpt_neo",
     "xglm",
 ]
-MASKED = [
-    "bert",
-    "roberta",
-    "distilbert",
-    "modernbert",
-    "electra",
-    "albert",
-    "deberta-v2",
-    "mpnet",
-]
+MASKED = ["bert", "roberta", "distilbert", "modernbert", "electra", "albert", "deberta-v2", "mpnet"]
 SEQ2SEQ = ["t5", "mt5", "bart", "mbart", "marian"]
 TASKS = {
     **dict.fromkeys(CAUSAL, "causal"),
