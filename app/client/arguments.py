@@ -20,16 +20,9 @@ class TokenizeArguments(TypedDict, total=False):
     read_special_tokens: bool | None
 
 
-class TraceArguments(TypedDict, total=False):
-    """The fields of `TraceRequest` that are given by name."""
+class TraceOptionsArguments(TypedDict, total=False):
+    """The fields of `TraceOptions` that are given by name."""
 
-    step: SupportsIndex | None
-    ids: Integers | None
-    messages: Iterable[Mapping[str, Any]] | None
-    text_pair: str | None
-    model: str | None
-    special_tokens: bool | None
-    read_special_tokens: bool | None
     logit_difference: Mapping[str, Any] | None
     predictions: Mapping[str, Any] | None
     patching: Mapping[str, Any] | None
@@ -44,43 +37,27 @@ class TraceArguments(TypedDict, total=False):
     queries: Integers | None
     dtype: Literal["float32", "uint16"] | None
     triangle: bool | None
+
+
+class TraceArguments(TokenizeArguments, TraceOptionsArguments, total=False):
+    """The fields of `TraceRequest` that are given by name."""
+
     target: str | None
 
 
-class TracesArguments(TypedDict, total=False):
+class TracesArguments(TraceOptionsArguments, total=False):
     """The fields of `TracesRequest` that are given by name."""
 
     step: SupportsIndex | None
-    logit_difference: Mapping[str, Any] | None
-    predictions: Mapping[str, Any] | None
-    patching: Mapping[str, Any] | None
-    score_attribution: Mapping[str, Any] | None
-    similarity: Mapping[str, Any] | None
-    capture: Strings | None
-    layers: Integers | None
-    heads: Integers | None
-    analyses: Strings | None
-    edits: Edits | None
-    resolution: SupportsIndex | None
-    queries: Integers | None
-    dtype: Literal["float32", "uint16"] | None
-    triangle: bool | None
     ids: Iterable[Integers] | None
     targets: Strings | None
     model: str | None
     special_tokens: bool | None
 
 
-class GenerateArguments(TypedDict, total=False):
+class GenerateArguments(TokenizeArguments, total=False):
     """The fields of `GenerateRequest` that are given by name."""
 
-    step: SupportsIndex | None
-    ids: Integers | None
-    messages: Iterable[Mapping[str, Any]] | None
-    text_pair: str | None
-    model: str | None
-    special_tokens: bool | None
-    read_special_tokens: bool | None
     forced: Integers | None
     skip: SupportsIndex | None
     n_tokens: Required[SupportsIndex]

@@ -20,10 +20,17 @@ from headlight.schemas.atlas import AtlasSearchRequest
 from headlight.schemas.circuits import CircuitRequest
 from headlight.schemas.edit_kinds.form import EditForm
 from headlight.schemas.generation import GenerateRequest
-from headlight.schemas.traces import PositionalRequest, TokenizeRequest, TraceRequest, TracesRequest
+from headlight.schemas.traces import (
+    PositionalRequest,
+    TokenizeRequest,
+    TraceOptions,
+    TraceRequest,
+    TracesRequest,
+)
 
 FORMS: dict[type[BaseModel], str] = {
     TokenizeRequest: "text",
+    TraceOptions: "",
     TraceRequest: "text",
     TracesRequest: "texts",
     GenerateRequest: "text",
@@ -31,7 +38,7 @@ FORMS: dict[type[BaseModel], str] = {
     PositionalRequest: "length",
     AtlasSearchRequest: "",
 }
-"""The requests whose fields are arguments of the client; one of them has a place."""
+"""The forms whose fields are arguments of the client; one field of each may have a place."""
 HEAD = '''"""The types of the client's arguments; `make openapi` makes them of the requests."""
 
 from collections.abc import Iterable, Mapping
@@ -50,14 +57,21 @@ def arguments() -> str:
 
 
 def _typed_dict(form: type[BaseModel], placed: str) -> Iterator[str]:
-    yield f"class {form.__name__.removesuffix('Request')}Arguments(TypedDict, total=False):"
+    parents = [parent for parent in FORMS if parent is not form and issubclass(form, parent)]
+    bases = ", ".join(map(_arguments_of, parents)) or "TypedDict"
+    yield f"class {_arguments_of(form)}({bases}, total=False):"
     yield f'    """The fields of `{form.__name__}` that are given by name."""\n'
+    known = {placed}.union(*(parent.model_fields for parent in parents))
     for name, field in form.model_fields.items():
-        if name == placed:
+        if name in known:
             continue
         kind = hint(field.annotation)
         may_be_none = "" if kind.endswith("None") or field.is_required() else " | None"
         yield f"    {name}: {f'Required[{kind}]' if field.is_required() else kind + may_be_none}"
+
+
+def _arguments_of(form: type[BaseModel]) -> str:
+    return f"{form.__name__.removesuffix('Request')}Arguments"
 
 
 def hint(kind: Any) -> str:
