@@ -27,7 +27,7 @@ from headlight.model.unpacking import plain
 
 KINDS = (".txt", ".jsonl", ".parquet")
 MAX_BYTES = 2**24
-"""The longest line, and the longest document of a corpus that is read one document at a time."""
+"""The longest line of a corpus that is read one document at a time."""
 SEPARATOR = re.compile(r"^<\|endof\w+\|>\n?", re.MULTILINE)
 
 

@@ -134,9 +134,10 @@ class _Source:
 
 def _clean(cleaning: Cleaning, source: _Source, out: Path) -> dict[str, Any]:
     """Write the documents that are kept and those that are dropped; return the figures."""
-    from headlight.lab.data.documents import size_of
+    from headlight.model.corpus import corpus_files
 
-    n_bytes, n_read = size_of(source.files), 0
+    n_bytes = sum(path.stat().st_size for path in corpus_files(source.files) if path.is_file())
+    n_read = 0
     with (
         progress("reading") as tell,
         writing(out / KEPT, is_forced=True) as kept,
@@ -150,8 +151,8 @@ def _clean(cleaning: Cleaning, source: _Source, out: Path) -> dict[str, Any]:
         for judged in cleaning.run(source.documents(drop)):
             file = kept if judged.reason is None else dropped
             file.write(_line(judged.to_dict()))
-            n_read += judged.document.place.end - judged.document.place.start
-            tell(n_read / n_bytes)
+            n_read += judged.document.n_bytes
+            tell(min(1.0, n_read / n_bytes))  # of a compressed file it is a guess
     return source.figures() | cleaning.to_dict()
 
 

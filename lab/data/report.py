@@ -81,7 +81,7 @@ class Cleaning:
 
     def _remember(self, document: Document, reason: dict[str, Any]) -> None:
         if "jaccard" in reason and len(self._duplicates) < N_EXAMPLES:
-            self._duplicates.append({"source": str(document.place), **reason})
+            self._duplicates.append({"source": document.source, **reason})
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures of the report, once all documents were judged."""

@@ -1,9 +1,9 @@
-"""Documents are read one at a time, as training reads them."""
+"""Documents are those that training reads, each with its file and line."""
 
 import pytest
 
 from headlight.lab.data import documents
-from headlight.lab.data.documents import read_at, size_of, stream_documents
+from headlight.lab.data.documents import stream_documents
 from headlight.model.corpus import CorpusError, read_documents
 
 TEXT = """Once upon a time.
@@ -29,15 +29,13 @@ def test_the_documents_are_those_of_training_without_the_ends_of_lines_around_th
     assert len(texts) == 3
 
 
-def test_a_document_can_be_read_again_from_its_place(book, tmp_path):
+def test_a_document_names_its_file_and_line(book, tmp_path):
     lines = tmp_path / "lines.jsonl"
     lines.write_text('\n{"text": "Première.\\r\\nZwei.", "page": 3}\n{"text": "b"}\n')
-    streamed = list(stream_documents([book, lines]))
-    assert [document.place.line for document in streamed] == [1, 6, 7, 2, 3]
-    assert [read_at(document.place) for document in streamed] == [
-        document.text for document in streamed
-    ]
-    assert streamed[3].to_dict() == {"page": 3, "text": "Première.\nZwei.", "source": f"{lines}:2"}
+    read = list(stream_documents([book, lines]))
+    places = [(book, 1), (book, 6), (book, 7), (lines, 2), (lines, 3)]
+    assert [document.source for document in read] == [f"{path}:{line}" for path, line in places]
+    assert read[3].to_dict() == {"page": 3, "text": "Première.\nZwei.", "source": f"{lines}:2"}
 
 
 def test_passages_are_whole_paragraphs_that_make_up_the_document(tmp_path):
@@ -47,7 +45,6 @@ def test_passages_are_whole_paragraphs_that_make_up_the_document(tmp_path):
     passages = list(stream_documents([path], "passage"))
     assert "\n".join(document.text for document in passages) == path.read_text()
     assert all(len(document.text) >= documents.PASSAGE for document in passages[:-1])
-    assert [document.text for document in passages] == [read_at(each.place) for each in passages]
 
 
 @pytest.mark.parametrize(
@@ -74,22 +71,7 @@ def test_a_bad_file_is_named_with_its_line(tmp_path, name, content, message):
 def test_a_missing_file_and_an_empty_folder_are_errors(tmp_path):
     with pytest.raises(CorpusError, match=r"gone\.txt cannot be read: No such file"):
         list(stream_documents([tmp_path / "gone.txt"]))
-    with pytest.raises(CorpusError, match=r"gone\.txt cannot be read: No such file"):
-        size_of([tmp_path / "gone.txt"])
     with pytest.raises(CorpusError, match=r"holds no \.txt file"):
-        size_of([tmp_path])
+        list(stream_documents([tmp_path]))
     with pytest.raises(CorpusError, match="no corpus"):
-        size_of([])
-
-
-def test_a_document_without_an_end_is_an_error_before_it_fills_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(documents, "MAX_BYTES", 1_000)
-    path = tmp_path / "a.txt"
-    path.write_text("A line of words.\n" * 500)
-    with pytest.raises(CorpusError, match="line 1 begins a document of more than"):
-        list(stream_documents([path]))
-    monkeypatch.setattr(documents, "PASSAGE", 500)
-    assert next(stream_documents([path], "passage")).text.startswith("A line")
-    path.write_text("word " * 1_000)
-    with pytest.raises(CorpusError, match="line 1 is longer than"):
-        list(stream_documents([path], "passage"))
+        list(stream_documents([]))

@@ -9,7 +9,7 @@ import math
 import pytest
 import zstandard
 
-from headlight.lab.data.documents import Unusable, read_at, stream_documents
+from headlight.lab.data.documents import Unusable, stream_documents
 from headlight.model.corpus import CorpusError, corpus_files, read_documents
 from headlight.model.unpacking import plain
 
@@ -30,8 +30,7 @@ def test_a_compressed_file_has_the_documents_of_the_plain_one(tmp_path, ending):
     documents = list(stream_documents([packed]))
     texts = [document.text for document in stream_documents([tmp_path / "a.txt"])]
     assert [document.text for document in documents] == texts == ["One day.", "Another été."]
-    assert str(documents[1].place) == f"{packed}:3"
-    assert [read_at(document.place) for document in documents] == texts
+    assert documents[1].source == f"{packed}:3"
     assert read_documents([packed]) == read_documents([tmp_path / "a.txt"])
     assert corpus_files([tmp_path]) == [tmp_path / "a.txt", packed]
 
@@ -59,7 +58,6 @@ def test_rows_of_a_parquet_file_are_documents_with_their_members(tmp_path):
     documents = list(stream_documents([tmp_path]))
     assert [document.text for document in documents] == ["One.", "Two."]
     assert [document.members for document in documents] == [{"score": 0.5}, {"score": None}]
-    assert read_at(documents[1].place) == "Two."
 
 
 def test_a_file_that_is_no_parquet_is_named(tmp_path):
@@ -92,40 +90,27 @@ def dropped_of(path):
     return texts, [(each.line, each.kind) for each in dropped]
 
 
-def test_lines_that_cannot_be_read_are_left_out_with_their_reasons(tmp_path, monkeypatch):
-    monkeypatch.setattr("headlight.lab.data.documents.MAX_BYTES", 60)
+def test_lines_that_cannot_be_read_are_left_out_with_their_reasons(tmp_path):
     path = tmp_path / "a.jsonl"
     lines = [
         b'{"text": "good"}',
         b'{"text": "cut',
         b'{"text": "  "}',
         b'{"text": "caf\xe9"}',
-        json.dumps({"text": "long " * 40}).encode(),
         b'{"other": 1}',
         b'{"text": "last", "score": NaN, "size": 1e999}',
     ]
     path.write_bytes(b"\n".join(lines))
-    assert dropped_of(path) == (
-        ["good", "last"],
-        [
-            (2, "broken_line"),
-            (3, "empty_text"),
-            (4, "wrong_encoding"),
-            (5, "too_long"),
-            (6, "broken_line"),
-        ],
-    )
+    broken = [(n, "broken_line") for n in (2, 3)] + [(4, "wrong_encoding"), (5, "broken_line")]
+    assert dropped_of(path) == (["good", "last"], broken)
     last = list(stream_documents([path], drop=lambda unusable: None))[-1]
     assert last.members == {"score": None, "size": None}
-    assert read_at(last.place) == "last"
 
 
 def test_a_wrong_byte_costs_its_line_and_no_other(tmp_path):
     path = tmp_path / "a.txt"
     path.write_bytes(b"One\ncaf\xe9\ntwo\n<|endofstory|>\nThree\n")
     assert dropped_of(path) == (["One\ntwo", "Three"], [(2, "wrong_encoding")])
-    documents = stream_documents([path], drop=lambda unusable: None)
-    assert [read_at(document.place) for document in documents] == ["One\ntwo", "Three"]
 
 
 def test_a_binary_file_and_an_empty_one_are_left_out_whole(tmp_path):
@@ -133,13 +118,6 @@ def test_a_binary_file_and_an_empty_one_are_left_out_whole(tmp_path):
     (tmp_path / "b.txt").write_bytes(b"\n\n")
     (tmp_path / "c.txt").write_bytes(b"good\n")
     assert dropped_of(tmp_path) == (["good"], [(0, "binary"), (0, "empty_file")])
-
-
-def test_a_document_that_is_too_long_is_left_out_up_to_the_next(tmp_path, monkeypatch):
-    monkeypatch.setattr("headlight.lab.data.documents.MAX_BYTES", 40)
-    path = tmp_path / "a.txt"
-    path.write_text("a line of text\n" * 6 + "<|endofstory|>\nshort\n")
-    assert dropped_of(path) == (["short"], [(1, "too_long")])
 
 
 def test_a_folder_says_which_files_have_another_ending(tmp_path):
