@@ -1,5 +1,7 @@
 """The web application: `create_app(settings)` joins services, middleware, routes and lifespan.
 
+What needs PyTorch may join later, on another thread: the page and its files do not wait for it.
+
 The OpenAPI document is FastAPI's, with summaries, middleware errors and examples.
 `app/openapi.json` is a copy of it, for client generators and comparisons of versions;
 `app/api_examples.json` holds requests and the shipped models' answers. `make openapi` renews both.
@@ -16,14 +18,15 @@ from contextlib import asynccontextmanager, contextmanager
 from functools import cache
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
 from starlette.middleware import Middleware
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from headlight import addresses
+from headlight import addresses, pages, problems
 from headlight.distribution import __version__
 from headlight.middleware.conditional_get import ConditionalGet
 from headlight.middleware.exceptions import Errors
@@ -37,14 +40,16 @@ from headlight.middleware.security import (
     TrustedHosts,
 )
 from headlight.problems import ANY_ERROR, MEDIA_TYPE, described, install_problems
-from headlight.routes import ROUTERS, page
 from headlight.schemas import EVENT_STREAM, JSON
-from headlight.services import Services
+from headlight.serving.concurrency import in_daemon
 from headlight.serving.logs import RequestLog
 from headlight.serving.metrics import Metrics
 from headlight.serving.replicas import Shared
 from headlight.settings import Settings
 from headlight.static_files import DOCS_URL, STATIC, STATIC_URL, HashedFiles
+
+if TYPE_CHECKING:
+    from headlight.services import Services
 
 DESCRIPTION = """\
 Type a sentence, watch a transformer read it. Every number comes out of one real forward pass.
@@ -57,9 +62,7 @@ Every error is a problem (RFC 9457).
 TRIM_SECONDS = 10.0
 """How often free memory is returned; a call takes some milliseconds, without the interpreter."""
 
-TICK_SECONDS = 0.2
-
-PUSH_SECONDS = 1.0
+TICK_SECONDS, HELD_SECONDS, PUSH_SECONDS = 0.2, 0.02, 1.0
 
 
 EXAMPLES = Path(__file__).with_name("api_examples.json")
@@ -75,15 +78,23 @@ _SHOWN = {"4XX": "422", "5XX": "503"}
 Part = dict[str, Any]
 
 
-def create_app(settings: Settings | None = None, shared: Shared | None = None) -> FastAPI:
+def create_app(
+    settings: Settings | None = None,
+    shared: Shared | None = None,
+    prepare: Callable[["Services"], object] = lambda _: None,
+    *,
+    is_early: bool = False,
+) -> FastAPI:
     """Return the application; without settings, those of the environment.
 
-    `shared` is the memory that it shares with other servers of the same service.
+    `shared` is the memory that it shares with other servers of the same service; `prepare` is
+    called with the services. An early application makes them on a thread when it starts.
 
     Raises:
         ValueError: the device is missing.
     """
-    services = Services(settings or Settings(), shared=shared)
+    settings = settings or Settings()
+    metrics = Metrics(is_shared=shared is not None)
     app = FastAPI(
         title="Headlight",
         version=__version__,
@@ -93,57 +104,102 @@ def create_app(settings: Settings | None = None, shared: Shared | None = None) -
         lifespan=_lifespan,
         responses=ANY_ERROR,
         generate_unique_id_function=lambda route: route.name,  # a function's name is its operation
-        middleware=_middleware(services),
+        middleware=_middleware(settings, metrics, shared),
         # No collector gets what somebody typed, whatever the environment says.
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
-    app.state.services = services
-    install_problems(app, page.problem_page)
-    describe_api(app, needs_key=bool(services.settings.api_keys))
-    for router in ROUTERS:
-        app.include_router(router)
+    install_problems(app, pages.problem_page)
+    describe_api(app, needs_key=bool(settings.api_keys))
+    app.include_router(pages.router)
     app.mount(DOCS_URL, HashedFiles(packages=[("fastapi_swagger", "resources")]))
     app.mount(STATIC_URL, HashedFiles(directory=STATIC))
+
+    def open_services() -> None:
+        from headlight.routes import ROUTERS  # PyTorch loads here
+        from headlight.services import Services
+
+        services = Services(settings, metrics, shared)
+        prepare(services)
+        for router in ROUTERS:
+            app.include_router(router)
+        app.state.services = services
+
+    app.state.settings, app.state.services, app.state.failure = settings, None, None
+    app.state.open_services = open_services
+    if not is_early:
+        open_services()
     return app
 
 
-def _middleware(services: Services) -> list[Middleware]:
+class Opening:
+    """A layer that holds requests until there are services, but for the page and its files."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on once it can be answered."""
+        if scope["type"] == "http":
+            state, path = scope["app"].state, addresses.path_of(scope)
+            is_file = path == "/" or path.startswith((STATIC_URL, DOCS_URL))
+            while not (is_file or state.services):
+                if state.failure:
+                    raise problems.server_stopping()
+                await asyncio.sleep(HELD_SECONDS)
+        await self.app(scope, receive, send)
+
+
+def _middleware(settings: Settings, metrics: Metrics, shared: Shared | None) -> list[Middleware]:
     """Return the layers that a request passes on its way in, outermost first."""
-    settings = services.settings
     proxies, keys = list(settings.trusted_proxies), KeyRing(settings.api_keys)
     per_minute, hosts = settings.requests_per_minute, list(settings.allowed_hosts)
     # None is a layer that the settings leave out: it costs nothing.
     layers = [
         Middleware(addresses.RootPath, settings.root_path, proxies),
         Middleware(ProxyHeadersMiddleware, trusted_hosts=proxies) if proxies else None,
-        Middleware(RequestLog, services.metrics),
+        Middleware(RequestLog, metrics),
         Middleware(SecurityHeaders),
         Middleware(Cors, settings.cors_origins) if settings.cors_origins else None,
         Middleware(Errors),
         Middleware(RequestLimits),
         Middleware(TrustedHosts, allowed_hosts=hosts, www_redirect=False),
-        Middleware(RateLimit, per_minute, keys, services.shared) if per_minute else None,
+        Middleware(RateLimit, per_minute, keys, shared) if per_minute else None,
         Middleware(ApiKeys, keys) if settings.api_keys else None,
         Middleware(ConditionalGet),
         Middleware(BodyTimeout),
         Middleware(RequestBodyLimitMiddleware, max_body_size=settings.max_body_bytes),
+        Middleware(Opening),
     ]
     return [layer for layer in layers if layer]
 
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    state = app.state
+    serving = asyncio.create_task(_serve(app))
+    with on_stop_signal(lambda: state.services and state.services.stop()):
+        yield
+    serving.cancel()
+    if state.services:
+        await asyncio.to_thread(state.services.engine.close)
+
+
+async def _serve(app: FastAPI) -> None:
+    """Make the services, unless they are there; stop the server if they cannot be made."""
+    if app.state.services is None:
+        try:
+            await in_daemon(app.state.open_services, "opening")
+        except Exception as error:
+            app.state.failure = error
+            signal.raise_signal(signal.SIGTERM)
+            return
     services: Services = app.state.services
     gc.enable()
     services.engine.start()
-    tasks = [asyncio.create_task(housekeeping(lambda: services.is_ready))]
+    tasks = [housekeeping(lambda: services.is_ready)]
     if services.shared is not None:
-        tasks.append(asyncio.create_task(push_metrics(services.metrics, services.shared)))
-    with on_stop_signal(services.stop):
-        yield
-    for task in tasks:
-        task.cancel()
-    await asyncio.to_thread(services.engine.close)
+        tasks.append(push_metrics(services.metrics, services.shared))
+    await asyncio.gather(*tasks)
 
 
 @contextmanager

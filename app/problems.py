@@ -242,7 +242,7 @@ def install_problems(app: FastAPI, page: Callable[[Request, Problem], Response])
 
 
 def _body_too_large(request: Request) -> Problem:
-    limit: int = request.app.state.services.settings.max_body_bytes
+    limit: int = request.app.state.settings.max_body_bytes
     declared = request.headers.get("content-length", "")
     members: dict[str, Any] = {"limit": limit}
     if declared.isdecimal() and len(declared) <= 18:

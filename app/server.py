@@ -7,7 +7,6 @@ too many connections are the reverse proxy's (compose.yaml).
 """
 
 import asyncio
-import ctypes
 import errno
 import faulthandler
 import gc
@@ -37,11 +36,13 @@ from uvicorn.config import STARTUP_FAILURE
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.supervisors.multiprocess import Multiprocess, Process
 
+from headlight.process import keep_heap_compact
 from headlight.serving import logs
 from headlight.settings import ANY_ADDRESS, MAX_HEADER_BYTES, Settings, warnings_of
 
 if TYPE_CHECKING:
     from headlight.models.model_registry import Registry
+    from headlight.services import Services
 
 logger = logging.getLogger(__name__)
 
@@ -70,10 +71,6 @@ inference thread runs, and a request makes half a dozen; at 0.5 ms the two threa
 other so often that 64 clients get 4 % fewer answers.
 """
 
-
-# Names of glibc's malloc.h for `mallopt`.
-M_MMAP_THRESHOLD, M_ARENA_MAX = -3, -8
-
 ANSWER_SECONDS = 300
 """How long a worker may take to start, or to answer once it serves."""
 
@@ -81,17 +78,6 @@ PING_SECONDS = 0.2
 
 MAX_FAILED = 3
 """Workers in a row that may end before they serve; one more would end, too."""
-
-MALLOC_VARIABLES = ("GLIBC_TUNABLES", "MALLOC_ARENA_MAX", "MALLOC_MMAP_THRESHOLD_")
-"""With any of them the operator tunes the allocator."""
-
-MMAP_BYTES = 2**20
-"""A larger block of memory has its own mapping, which goes back to the system when it is freed.
-
-By default glibc raises its bound to 32 MB as large tensors are freed, and later ones leave holes
-between small objects that live long. At its start value of 128 KiB a trace of everything takes 1.3
-times as long, as each mapping is zeroed; at 1 MiB a trace takes 0.96 to 1.04 times as long.
-"""
 
 
 class PortError(OSError):
@@ -188,27 +174,37 @@ def serve(listener: socket.socket, host: str, settings: Settings) -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with suppress(KeyboardInterrupt), _shared_metrics(settings.workers):
         settings = settings.answering_to(host)
-        application = build(settings)
+        console, address = Console(highlight=False, markup=False), address_of(listener)
+
+        def welcome() -> None:
+            announce(console, address)
+            greet(console, state.services)
+
+        def check(services: "Services") -> None:
+            services.registry.describe()
+            if settings.workers == 1:
+                greet(console, services)
+
+        application = build(settings, check, is_early=settings.workers == 1)
+        state = application.state
         for warning in warnings_of(os.environ):
             logger.warning("%s", warning)
-        services = application.state.services
-        services.registry.describe()
-        console = Console(highlight=False, markup=False)
-        address, of_services = address_of(listener), (services.settings, services.registry)
         if settings.workers > 1:
             console.print(f"{settings.workers} workers start", style="dim")
             config = config_of(partial(build, settings), settings)
             workers = Workers(config, share_port(listener))
-            workers.on_ready = partial(greet, console, address, *of_services)
+            workers.on_ready = welcome
             workers.run()
             if workers.failure:
                 raise EngineLost(workers.failure)
             return
-        greet(console, address, *of_services)
+        announce(console, address)
         with suppress(KeyboardInterrupt):
             uvicorn.Server(config_of(application, settings)).run(sockets=[listener])
-        if services.has_failed:
-            raise EngineLost(services.why_not_ready)
+        if state.failure:
+            raise state.failure
+        if state.services and state.services.has_failed:
+            raise EngineLost(state.services.why_not_ready)
         if threading.active_count() > 1:
             end_now()
 
@@ -310,26 +306,34 @@ def end_with_parent() -> None:
         threading.Thread(target=wait, name="parent", daemon=True).start()
 
 
-def build(settings: Settings) -> FastAPI:
-    """Prepare this process and make its application: called once in every worker."""
+def build(
+    settings: Settings,
+    check: Callable[["Services"], object] = lambda _: None,
+    *,
+    is_early: bool = False,
+) -> FastAPI:
+    """Prepare this process and make its application: called once in every worker.
+
+    `check` and `is_early` are those of `create_app`.
+    """
     logs.configure(settings.log_level, settings.log_format)
     end_with_parent()
     sys.setswitchinterval(SWITCH_SECONDS)
     _raise_file_limit()
     keep_heap_compact()
-    # Imports make a million objects that stay; to search them for garbage takes a fifth of a start.
-    gc.disable()
-    try:
-        from headlight.main import create_app  # PyTorch loads here, once the port is free
 
-        application = create_app(settings)
-    finally:
+    def prepare(services: "Services") -> None:
+        services.registry.is_alone = True
+        services.on_stop = partial(end_within, settings.shutdown_seconds + STOP_SECONDS)
+        check(services)
         gc.freeze()
-        gc.enable()
-    services = application.state.services
-    services.registry.is_alone = True
-    services.on_stop = partial(end_within, settings.shutdown_seconds + STOP_SECONDS)
-    return application
+
+    # Imports make a million objects that stay; to search them for garbage takes a fifth of a start.
+    # The application enables it when it starts to serve.
+    gc.disable()
+    from headlight.main import create_app  # what it imports is needed only once the port is free
+
+    return create_app(settings, prepare=prepare, is_early=is_early)
 
 
 class StrictBuffer(ReceiveBuffer):
@@ -400,23 +404,6 @@ def config_of(application: FastAPI | Callable[[], FastAPI], settings: Settings) 
     )
 
 
-def keep_heap_compact() -> None:
-    """Have glibc use one heap, and map large blocks; call it before there are threads.
-
-    By default each thread has its own heap, with its own holes. In ten minutes of mixed requests
-    the free memory in them grew from 70 to 206 MB, more than half of which `malloc_trim` could not
-    return. With one heap it is 40 to 80 MB, and does not grow.
-    """
-    if any(name in os.environ for name in MALLOC_VARIABLES):
-        return  # the operator has chosen
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (AttributeError, OSError, TypeError):
-        return  # another C library
-    mallopt(M_ARENA_MAX, 1)
-    mallopt(M_MMAP_THRESHOLD, MMAP_BYTES)
-
-
 def _raise_file_limit() -> None:
     """Allow as many open files as the system permits: every connection is one."""
     if sys.platform == "win32":
@@ -439,9 +426,14 @@ def _shared_metrics(workers: int) -> Iterator[None]:
         yield
 
 
-def greet(console: Console, address: str, settings: Settings, registry: "Registry") -> None:
-    """Print the banner: address, model, limits, access and hints."""
+def announce(console: Console, address: str) -> None:
+    """Print the first line of the banner, which names the address."""
     console.print(f"Headlight is at {address} (API: {address}/docs)", style="bold", soft_wrap=True)
+
+
+def greet(console: Console, services: "Services") -> None:
+    """Print the rest of the banner: model, limits, access and hints."""
+    settings, registry = services.settings, services.registry
     facts = Table.grid(Column(style="dim"), "", padding=(0, 2))
     facts.add_row("model", _model(settings, registry))
     facts.add_row("limits", _limits(settings))
@@ -461,7 +453,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _model(settings: Settings, registry: "Registry") -> str:
-    n_others = len(registry.listed) - 1
+    n_others = len(registry.ids) - 1
     others = f" and {n_others} more" if n_others else ""
     threads = "PyTorch's threads"
     if settings.threads:

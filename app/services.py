@@ -5,6 +5,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from threading import Thread
 from typing import Annotated, TypeVar
 
 from anyio import CapacityLimiter
@@ -113,8 +114,9 @@ class Services:
     def __init__(
         self,
         settings: Settings,
-        on_fatal: Callable[[], object] = terminate,
+        metrics: Metrics | None = None,
         shared: Shared | None = None,
+        on_fatal: Callable[[], object] = terminate,
     ) -> None:
         self.settings = settings
         self.shared = shared
@@ -123,7 +125,7 @@ class Services:
         self.is_ready = False
         self.has_failed = False
         self.why_not_ready = "the default model is being loaded"
-        self.metrics = Metrics(is_shared=shared is not None)
+        self.metrics = metrics or Metrics(is_shared=shared is not None)
         self.registry = registry_of(settings)
         self.engine = Engine(
             queue_length=settings.queue_length,
@@ -279,6 +281,7 @@ class Services:
             self.why_not_ready = f"the default model did not start: {_reason(error)}"
         else:
             self.is_ready = True
+            Thread(target=self.registry.refresh, name="refresh", daemon=True).start()
 
     def _fail(self, why: str) -> None:
         self.why_not_ready = f"the inference engine failed ({why}); the server ends"

@@ -91,7 +91,7 @@ def build() -> FastAPI:
 
     from headlight.cluster.hub import HubClient
     from headlight.main import create_app
-    from headlight.server import keep_heap_compact
+    from headlight.process import keep_heap_compact
 
     keep_heap_compact()
     replica = serve.get_replica_context().replica_id.unique_id

@@ -16,6 +16,7 @@ from headlight.commands.parsing import (
     option,
     settings_with_models,
 )
+from headlight.process import keep_heap_compact, load_early
 
 app = Commands()
 
@@ -81,8 +82,11 @@ def serve(
     ] = None,
 ) -> None:
     """Start the server: the page, the API and its documentation."""
-    settings = settings_with_models(**locals() | chosen_models(default_model))
+    options = locals() | chosen_models(default_model)
     gc.disable()  # the imports take a fifth less time; the application enables it when it starts
+    keep_heap_compact()
+    load_early()
+    settings = settings_with_models(**options)
     from headlight import server
     from headlight.problems import Problem
 

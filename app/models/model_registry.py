@@ -71,6 +71,7 @@ class Registry:
         memory: of the loaded models.
         pass_bytes: the bytes of a model's largest pass; None: they are not counted.
         checks: the directory that keeps the results of self-checks; None: they are not kept.
+        is_lazy: read each folder when its model, or the list of all, is asked for.
 
     ``is_alone`` is set by a process that runs a server and nothing else (`load_foreign`).
     """
@@ -85,6 +86,7 @@ class Registry:
         memory: ModelMemory | None = None,
         pass_bytes: Callable[[Description], int] | None = None,
         checks: Path | None = None,
+        is_lazy: bool = False,
     ) -> None:
         self.default = default
         self.is_alone = False
@@ -106,22 +108,40 @@ class Registry:
         self._lock = Lock()
         self._refreshing = Lock()
         self._adopted = ExitStack()
-        self._seen = _changes(self._parents)
-        for folder in _model_folders(self._parents):
-            if folder.name in self._folders:
-                logger.warning("%s is left out: there is a model of that name", _shown(str(folder)))
-            else:
-                self.add(folder)
+        self._seen: list[int] | None = None  # nothing was read yet
+        if not is_lazy:
+            self.refresh()
 
     @property
     def ids(self) -> frozenset[str]:
         """The ids of all models, including damaged ones."""
-        return frozenset(self._folders)
+        return frozenset(self._folders) | self._found().keys()
 
     @property
     def listed(self) -> list[Description]:
         """The descriptions of all models, without the states of their trainings."""
+        if self._seen is None:
+            self.refresh()
         return [each for model, each in self.descriptions.items() if AT not in model]
+
+    def _found(self, level: int = logging.DEBUG) -> dict[str, Path]:
+        """Return the folders in the directories by name, of two equal names the first."""
+        found: dict[str, Path] = {}
+        for parent in self._parents:
+            try:
+                folders = [path for path in sorted(parent.iterdir()) if path.is_dir()]
+            except OSError as error:
+                if not isinstance(error, FileNotFoundError):
+                    why = error.strerror
+                    logger.log(level, "%s cannot be searched for models: %s", parent, why)
+                continue
+            for folder in folders:
+                if folder.name.startswith((".", "_")):
+                    continue
+                if found.setdefault(folder.name, folder) is not folder:
+                    name = _shown(str(folder))
+                    logger.log(level, "%s is left out: there is a model of that name", name)
+        return found
 
     def add(self, folder: Path) -> None:
         """Add the model in a folder; it replaces a model of the same id.
@@ -130,6 +150,9 @@ class Registry:
         """
         if folder.name in self._folders:
             self._remove(folder.name)
+        self._add(folder)
+
+    def _add(self, folder: Path) -> None:
         steps = {} if (folder / CONFIG).exists() else steps_in(folder)
         self._describe(folder.name, [folder, *steps.values()][-1], folder)
 
@@ -151,11 +174,6 @@ class Registry:
         if folder and step.isdecimal() and (found := steps_in(folder).get(int(step))):
             self._describe(model, found)
 
-    def watch(self, parent: Path) -> None:
-        """Add a directory of models, which need not exist yet."""
-        self._parents = (*self._parents, parent)
-        self.refresh()
-
     def has_changed(self) -> bool:
         """Return True if folders were added to or removed from the directories since `refresh`."""
         return self._seen != _changes(self._parents) or any(
@@ -168,8 +186,8 @@ class Registry:
         with self._refreshing:
             for parent in self._parents:
                 remove_leftovers(parent)
-            self._seen = _changes(self._parents)
-            folders = {folder.name: folder for folder in _model_folders(self._parents, quiet=True)}
+            seen = _changes(self._parents)
+            folders = self._found(logging.WARNING if self._seen is None else logging.DEBUG)
             for name, folder in folders.items():
                 if name not in self._folders:
                     self.add(folder)
@@ -178,6 +196,9 @@ class Registry:
                     self._remove(name)
                 elif _changes([folder / HEADS]) != self._profiled.get(name):
                     self.renew_profile(name)
+            order = [*folders, *self._folders]
+            known = sorted(self.descriptions.items(), key=lambda each: order.index(each[0]))
+            self.descriptions, self._seen = dict(known), seen
 
     def folder(self, model: str) -> Path:
         """Return the folder of a model that is described."""
@@ -203,6 +224,10 @@ class Registry:
             Problem: 404, there is no such model; 503, its folder is damaged.
         """
         model = self.default if model is None else model
+        whole = model.partition(AT)[0]
+        is_unread = self._seen is None and whole not in self.descriptions | self.unavailable
+        if is_unread and (folder := self._found().get(whole)):
+            self._add(folder)
         if reason := self.unavailable.get(model):
             raise Problem(503, "model-unavailable", f"the model '{model}' cannot be used: {reason}")
         if AT in model and model not in self._folders:
@@ -222,9 +247,7 @@ class Registry:
     @property
     def max_tokens(self) -> dict[str, int]:
         """The longest text that each model reads, by id."""
-        return {
-            model: description.config.max_tokens for model, description in self.descriptions.items()
-        }
+        return {description.id: description.config.max_tokens for description in self.listed}
 
     def checkpoint(self, model: str | None = None) -> Served:
         """Return the model itself, loaded on first use; the default one for None.
@@ -447,7 +470,9 @@ def registry_of(settings: Settings) -> Registry:
     Raises:
         ValueError: the device does not exist.
     """
-    parents = [path for path in (settings.zoo_dir, settings.models_dir) if path]
+    for parent in filter(None, (settings.zoo_dir, settings.models_dir)):
+        if not parent.is_dir():
+            logger.warning("there is no directory %s to look for models in", parent)
     device = choose_device(settings.device)
     if settings.threads:
         torch.set_num_threads(settings.threads)
@@ -460,33 +485,18 @@ def registry_of(settings: Settings) -> Registry:
         return pass_bytes_of(description.config, n_tokens, *limits, precision.itemsize)
 
     registry = Registry(
-        parents,
+        [settings.zoo_dir, settings.own_models_dir],
         default=settings.default_model,
         device=device,
         precision=precision,
         memory=ModelMemory(budget),
         pass_bytes=pass_bytes,
         checks=settings.own_models_dir / CHECKS,
+        is_lazy=True,
     )
-    remove_leftovers(settings.own_models_dir)
-    if settings.models_dir is None:
-        registry.watch(settings.own_models_dir)
     for folder in settings.model_folders:
         registry.add(Path(folder).expanduser().resolve())
     return registry
-
-
-def _model_folders(parents: Iterable[Path], *, quiet: bool = False) -> Iterator[Path]:
-    level = logging.DEBUG if quiet else logging.WARNING
-    for parent in parents:
-        try:
-            folders = [path for path in sorted(parent.iterdir()) if path.is_dir()]
-        except FileNotFoundError:
-            logger.log(level, "there is no directory %s to look for models in", parent)
-        except OSError as error:
-            logger.log(level, "%s cannot be searched for models: %s", parent, error.strerror)
-        else:
-            yield from (path for path in folders if not path.name.startswith((".", "_")))
 
 
 def _changes(parents: Iterable[Path]) -> list[int]:

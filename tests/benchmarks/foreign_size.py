@@ -97,8 +97,8 @@ def page(folder, n_tokens):
     token, as Transformers does.
     """
     from headlight.model.foreign.model import load_foreign
+    from headlight.process import keep_heap_compact
     from headlight.schemas.traces import TraceRequest
-    from headlight.server import keep_heap_compact
     from headlight.tracing.batch import solve
     from headlight.tracing.jobs import trace_job
 

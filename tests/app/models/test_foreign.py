@@ -29,7 +29,7 @@ from pathlib import Path
 from headlight.models.model_registry import registry_of
 from headlight.settings import Settings
 registry = registry_of(Settings(zoo_dir=sys.argv[1], models_dir=Path(sys.argv[2]), device="cpu"))
-print(json.dumps([sorted(registry.descriptions), "transformers" in sys.modules]))
+print(json.dumps([sorted(each.id for each in registry.listed), "transformers" in sys.modules]))
 """
 
 

@@ -67,14 +67,16 @@ def test_the_directory_of_a_user_adds_models_and_replaces_none(zoo, model_ids, t
     shutil.copytree(zoo / "dense", tmp_path / "mine")
     shutil.copytree(zoo / "dense", tmp_path / "tiny")
     registry = registry_of(Settings(zoo_dir=zoo, models_dir=tmp_path, device="cpu"))
-    assert set(registry.descriptions) == {*model_ids, "mine"}
+    assert {each.id for each in registry.listed} == {*model_ids, "mine"}
     assert registry.describe("tiny").config.moe is not None
     assert "there is a model of that name" in caplog.text
 
 
 def test_a_missing_directory_is_no_error(tmp_path, caplog):
-    registry = Registry([tmp_path / "nowhere"], default="tiny", device=CPU)
-    assert registry.descriptions == {}
+    registry = registry_of(
+        Settings(zoo_dir=tmp_path / "nowhere", models_dir=tmp_path, device="cpu")
+    )
+    assert registry.listed == []
     assert "there is no directory" in caplog.text
 
 

@@ -6,7 +6,8 @@ import pytest
 from rich.console import Console
 
 from headlight.models.model_registry import registry_of
-from headlight.server import greet, is_loopback
+from headlight.server import announce, greet, is_loopback
+from headlight.services import Services
 
 SECRET = "0123456789abcdefSECRET"
 
@@ -18,7 +19,8 @@ def said(settings):
     def print_it(**changed):
         console = Console(file=io.StringIO(), width=100, highlight=False, markup=False)
         told = settings.model_validate({**settings.model_dump(), **changed})
-        greet(console, "http://127.0.0.1:8000", told, registry_of(told))
+        announce(console, "http://127.0.0.1:8000")
+        greet(console, Services(told))
         return console.file.getvalue()
 
     return print_it
@@ -51,9 +53,10 @@ def test_a_key_is_never_printed(said):
     assert "SECRET" not in said(host="0.0.0.0", api_keys=SECRET)
 
 
-def test_a_damaged_model_is_named_once_in_the_log(said, tmp_path, caplog):
+def test_a_damaged_model_is_named_once_in_the_log(said, settings, tmp_path, caplog):
     (tmp_path / "broken").mkdir()
     assert "broken" not in said(models_dir=tmp_path)
+    assert registry_of(settings.model_copy(update={"models_dir": tmp_path})).listed
     assert caplog.text.count("broken holds no model (config.json is missing)") == 1
 
 

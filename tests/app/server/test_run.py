@@ -14,7 +14,8 @@ import httpx
 import pytest
 import torch
 
-from headlight.server import MALLOC_VARIABLES, PortError, address_of, keep_heap_compact, listen
+from headlight.process import MALLOC_VARIABLES, keep_heap_compact
+from headlight.server import PortError, address_of, listen
 from headlight.tracing import service
 from tests.app.connections import wait_for
 
