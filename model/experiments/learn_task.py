@@ -75,6 +75,12 @@ class LearnTask(Parameters):
     steps: int = Field(800, ge=1, le=1000, description="Training steps.")
     batch: int = Field(48, ge=4, le=64, description="New sequences in each step.")
     learning_rate: float = Field(5e-3, ge=1e-5, le=0.1, description="Peak rate of AdamW.")
+    warmup: int = Field(
+        20, ge=0, le=500, description="Steps in which the rate rises; at most half of all. 0: none."
+    )
+    norm_place: Literal["post", "pre"] = Field(
+        "pre", description="post: LN(x + F(x)), as in 2017. pre: x + F(LN(x)), as today."
+    )
 
     @model_validator(mode="after")
     def _fits(self) -> LearnTask:
@@ -209,6 +215,7 @@ def make_network(parameters: LearnTask, task: Task) -> nn.Module:
             max_tokens=task.n_read + task.n_answers,
             kind="decoder" if parameters.is_causal else "encoder",
             positional=parameters.positional,
+            norm_place=parameters.norm_place,
         )
         transformer = Transformer(config).double()
         initialise(transformer, generator)
@@ -287,7 +294,8 @@ def _train(
     loss.backward()
     nn.utils.clip_grad_norm_(network.parameters(), MAX_GRADIENT)
     steps = parameters.steps
-    factor = warmup_stable_decay(step, steps=steps, warmup=min(20, steps // 2), decay=steps // 4)
+    warmup = min(parameters.warmup, steps // 2)
+    factor = warmup_stable_decay(step, steps=steps, warmup=warmup, decay=steps // 4)
     for optimizer in optimizers:
         for group in optimizer.param_groups:
             group["lr"] = group["peak"] * factor

@@ -10,7 +10,6 @@ EXPERIMENTS = tuple(REGISTERED)
 SHORT = {
     "learn_task": {"steps": 3, "length": 3},
     "balance": {"steps": 3},
-    "warm_up": {"steps": 3},
     "thinking": {"n_problems": 5, "n_chains": 2},
 }
 

@@ -30,7 +30,6 @@ SMALL = {
     "flash": {"n_keys": 6, "block": 2},
     "feed_forward": {"d_ff": 4, "steps": 3},
     "norms": {},
-    "warm_up": {"steps": 3, "n_layers": 1, "d_model": 8, "batch": 4, "warmup": 2},
     "thinking": {"n_problems": 5, "n_chains": 2},
     "cost": {"n_tokens": 4, "d_model": 8, "megabytes": 1},
     "tokenizer": {"text": "<b> low low lower", "sample": "slow <b>", "n_merges": 5},

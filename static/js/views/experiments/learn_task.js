@@ -17,12 +17,15 @@ import { band } from '../../plot/scales.js';
  * @import { Size } from '../../plot/map.js'
  */
 
+const COLD = 'no warm-up';
+
 /** @type {ExperimentView} */
 export const experiment = {
   id: 'learn_task',
   main: ['task', 'model', 'positional', 'is_causal', 'length', 'steps'],
   preview: { steps: 1 },
   besides: [
+    { id: 'cold', title: COLD, values: { warmup: 0 } },
     { id: 'rnn', title: 'tanh RNN', values: { model: 'rnn' } },
     { id: 'lstm', title: 'LSTM', values: { model: 'lstm' } },
     { id: 'none', title: 'no positions', values: { model: 'transformer', positional: 'none' } },
@@ -93,6 +96,7 @@ function whole(value) {
 /** @param {Result} result @returns {string} name of the network's curve */
 function nameOf({ values, beside }) {
   if (!beside) return NETWORKS[values.model] ?? values.model;
+  if (beside.name === COLD) return `warm-up of ${values.warmup}`;
   return values.model === 'transformer' ? `${values.positional}` : NETWORKS[values.model];
 }
 
