@@ -122,7 +122,6 @@ class Loop:
             learning_rate=config.learning_rate,
             adam_share=config.adam_share,
             weight_decay=config.weight_decay,
-            precision=precision,
         )
         self.step = 0
         self.tokens = 0
