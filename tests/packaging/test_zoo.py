@@ -14,7 +14,7 @@ from headlight.settings import Settings
 
 ZOO = Path(__file__).parents[2] / "model" / "zoo"
 MEGABYTE = 10**6
-MODELS = sorted(path for path in ZOO.glob("[!_.]*") if path.is_dir())
+MODELS = sorted(path.parent for path in ZOO.glob("*/config.json"))
 
 
 def size(folder):

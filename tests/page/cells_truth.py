@@ -1,12 +1,13 @@
 """Judge what is said of single cells, and the summaries of drawings that a screen reader reads."""
 
 import re
+from itertools import takewhile
 from pathlib import Path
 
 import numpy as np
 
 from tests.page import views_truth as views
-from tests.page.truth import FalseSentence, Side, hold, is_near, plain, shown
+from tests.page.truth import FalseSentence, Side, hold, is_near, plain, rests, shown
 from tests.page.views_truth import CHANCE, NUMBER, TOP, ViewJudge, equals, number
 
 FULL = {"capture": ["*.weights"], "analyses": []}
@@ -90,17 +91,59 @@ class CellJudge(ViewJudge):
         rows, columns = self.sides(said)
         if columns is rows and of["layer"] is None:
             return
-        at, keys = self.unit(of["name"], rows)[-1], self.unit(of["key"], columns)
+        found = self.after(said)
+        source = Side(found.text, found.tokens)
+        target = Side(found.target, found.target_tokens) if found.target_tokens else source
+        others = [source if side is self.judge.source else target for side in (rows, columns)]
+        (at, at_b), (keys, keys_b) = (
+            self.pair(of[name], side, other)
+            for name, side, other in zip(("name", "key"), (rows, columns), others, strict=True)
+        )
         path = self.judge._path(dict(said, layer=of["layer"]))
-        at -= bool(of["wrote"])
-        passes = [self.judge.trace] + ([self.after(said)] if said["b"].get("edits") else [])
-        weights = [
-            float(np.asarray(each[f"{path}.weights"])[int(of["head"]), at, keys].sum())
-            for each in passes
-        ]
-        for name, weight in zip(("a", "b"), weights, strict=False):
-            equals(of[name], weight)
+        for name, trace, places, read in (
+            ("a", self.judge.trace, at, keys),
+            ("b", found, at_b, keys_b),
+        ):
+            if places and read:
+                rows = [each - bool(of["wrote"]) for each in places]
+                weights = np.asarray(trace[f"{path}.weights"], float)[int(of["head"])]
+                equals(of[name], weights[np.ix_(rows, read)].sum(axis=1).mean())
         hold(abs(number(of["much"]) - number(of["b"]) + number(of["a"])) < 3e-3, "the difference")
+
+    def pair(self, words, side, other):
+        """Return the tokens of a unit of A, and of what B has for it, None where it may be several.
+
+        Texts of one length are compared by position; of others, what both begin or end with is
+        compared with itself, and what lies between with nothing else.
+        """
+        ours = theirs = words
+        if words.count("/") > side.text.count("/"):
+            ours = re.sub("/[^\u2069]*", "", words)
+            theirs = re.sub("\u2068[^/]*/", "\u2068", words)
+        bare = re.sub(r" at \d+$", "", theirs)
+        found = []
+        for unit in self.called(ours, side):
+            places = self.places(unit, side, other)
+            there = [each for each in self.called(bare, other) if each[0] in places]
+            if there:
+                found.append((unit, there[0] if len(there) == 1 else None))
+        hold(len(found) == 1 or (found and ours != theirs), f"{len(found)} are called {words}")
+        return found[0]
+
+    @staticmethod
+    def places(unit, side, other):
+        """Return the tokens of B that may be compared with a unit of A."""
+        groups, others = side.groups, other.groups
+        names = [spelled(side, group) for group in groups]
+        left = [spelled(other, group) for group in others]
+        at = next(n for n, group in enumerate(groups) if unit[0] in group)
+        start = alike(names, left)
+        end = alike(names[start:][::-1], left[start:][::-1])
+        if len(names) != len(left) and start <= at < len(names) - end:
+            return [key for group in others[start : len(left) - end] for key in group]
+        there = others[at if at < start or len(names) == len(left) else at - len(names)]
+        is_cut_alike = len(groups[at]) == len(there) and unit != groups[at]
+        return [there[groups[at].index(unit[0])]] if is_cut_alike else there
 
     def _share(self, said, of):
         if not said["b"].get("edits"):
@@ -156,7 +199,7 @@ class CellJudge(ViewJudge):
         site = f"{self.judge._path(dict(said, layer=0))}.rotated_queries"
         query = np.asarray(self.asked(capture=[site], analyses=[])[site], float)[int(of["head"])]
         (at,) = self.unit(f"{of['name']} at {of['one']}", self.sides(said)[0])
-        equals(of["much"], np.cos(at * 10_000 ** (-2 * int(of["pair"]) / query.shape[1])))
+        equals(of["much"], np.cos(at * self.judge.base ** (-2 * int(of["pair"]) / query.shape[1])))
 
     def bias(self, said, query):
         """Return the bias of ALiBi at each key by its formula, with the slopes of the paper."""
@@ -264,7 +307,7 @@ class CellJudge(ViewJudge):
         side = self.judge.source if is_source else self.judge.target
         kind = "cross_attention" if is_source else "self_attention"
         by_key = np.asarray(found[f"{kind}.keys"]).sum(axis=(0, 1))
-        return self._bars(of, by_key[self.unit(of["name"], side, are_words=True)].sum())
+        return self._bars(of, by_key[self.word(of["name"], side)].sum())
 
     def _expert(self, said, of):
         found = self.attribution(said, None, None)
@@ -367,7 +410,43 @@ class CellJudge(ViewJudge):
             small = each[0] in "<>" and abs(loss) < 1
             hold(small or abs(number(each) - loss) < 0.51, f"it loses {loss}")
 
+    def _unmeasured(self, *_):
+        hold(self.judge.profile is None, "they have a profile")
+
+    def weights_of(self, said, of):
+        """Return the weights of a head on what each query sees, from the second query on."""
+        path = self.judge._path(dict(said, layer=of["layer"]))
+        weights = np.asarray(self.judge.trace[f"{path}.weights"], float)[int(of["head"])]
+        n_seen = [
+            at + 1 if said["where"] == "decoder" else len(row) for at, row in enumerate(weights)
+        ]
+        return [row[:n] for row, n in zip(weights, n_seen, strict=True)][1:]
+
+    def _here(self, said, of):
+        rows = self.weights_of(said, of)
+        spread = [
+            -np.sum(row * np.log2(np.maximum(row, 1e-30))) / np.log2(len(row)) for row in rows
+        ]
+        equals(of["broad"], np.mean(spread), 2)
+        columns = self.sides(said)[1]
+        resting = [
+            sum(row[key] for key in range(len(row)) if rests(columns, at, key))
+            for at, row in enumerate(rows, 1)
+        ]
+        equals(of["sink"], np.mean(resting), 2)
+
+    def _left(self, said, of):
+        share = np.mean([row[0] for row in self.weights_of(said, said)])
+        hold(is_near(of["share"], share), f"it is {share:.3f}")
+        hold(share > 0.5, "little rests on it")
+
     def _points(self, said, of):
+        if self.judge.profile is None:
+            card = self.judge.card_of_model
+            hold(
+                int(of["shown"]) == int(of["heads"]) == card.n_layers * card.n_heads, "other heads"
+            )
+            return
         profile = self.judge.profile["attentions"]
         ending = self.judge._path(dict(said, layer=0)).split(".layers.0.")
         heads = sum(
@@ -404,7 +483,18 @@ class CellJudge(ViewJudge):
         for pattern, count in expected.items():
             if (found := re.search(pattern, words)) and count is not None:
                 is_written = said["where"] == "cross" and "queries" in pattern
-                hold(int(found[1]) in (count, count - is_written), f"there are {count}")
+                is_left = re.search("queries|keys", pattern) and self.judge.profile is None
+                expected_here = (count, count - is_written, count - bool(is_left))
+                hold(int(found[1]) in expected_here, f"there are {count}")
+
+
+def alike(a, b):
+    """Return how far two lists begin alike."""
+    return len([*takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False))])
+
+
+def spelled(side, group):
+    return "".join(side.tokens[at].text for at in group).strip()
 
 
 MAP = r"\((?:(?P<which>[AB]), )?(?:.*)\)"

@@ -19,7 +19,8 @@ const CELLS = 3;
 const otherOf = (text) =>
   text.replace(/\d|\w+(?=\W*$)/u, (word) => (word === '7' ? '3' : /\d/.test(word) ? '7' : 'and'));
 const MORE = {
-  compare: ({ text }) => [{ compare_with: 'text', compare_text: `${text} too` }],
+  compare: ({ text }) =>
+    [text, otherOf(text)].map((other) => ({ compare_with: 'text', compare_text: `${other} too` })),
   word: () => [{ word_show: 'saliency' }, { word_show: 'thread' }],
   circuit: ({ text }) => [{ circuit_text: otherOf(text) }],
   stream: () => [{ stream_show: 'norms' }],

@@ -66,7 +66,8 @@ def url(tmp_path_factory):
     settings = Settings(
         zoo_dir=ZOO,
         models_dir=None,
-        default_model=REAL_FOLDER or "stories",
+        default_model=REAL or "stories",
+        model_folders=(REAL_FOLDER,) if REAL else (),
         links_dir=tmp_path_factory.mktemp("links"),
         device="cpu",
         queue_seconds=100,
@@ -103,6 +104,8 @@ def judged(url, model, texts, every=1, scenes=1, without=()):
     """
     counts, wrong = Counter(), []
     profile = profile_of(model)
+    path = Path(REAL_FOLDER, "config.json")
+    config = json.loads(path.read_text())["rope_parameters"] if model == REAL else {}
     with Client(url) as client:
         card = client.model(model)
         capture = CAPTURE[: 2 if card.moe else 1]
@@ -115,7 +118,7 @@ def judged(url, model, texts, every=1, scenes=1, without=()):
             asked = {"model": model, "target": answer["target"] or None}  # translated once
             trace = client.trace(answer["text"], capture=capture, analyses=analyses, **asked)
             judge = Judge(trace, profile, front_matter(model))
-            judge.cards = cards
+            judge.cards, judge.base = cards, config.get("rope_theta", 10_000)
             judge.card_of_model, judge.n_layers = card, card.n_layers
             judge.stack = "encoder" if card.kind == "encoder" else "decoder"
             ask = partial(client.trace, answer["text"], model=model, target=trace.target)

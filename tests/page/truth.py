@@ -104,6 +104,19 @@ class Side:
         return owners
 
     @cached_property
+    def groups(self):
+        """The tokens of each word, and of each character between words."""
+        groups = []
+        for at in range(len(self.tokens)):
+            is_rest = re.match(r"bytes? (?!1\b|1–)", self.names[at]) and self.word_of(at) is None
+            own = self.word_of(at)
+            if at and (is_rest or (own is not None and own == self.word_of(at - 1))):
+                groups[-1].append(at)
+            else:
+                groups.append([at])
+        return groups
+
+    @cached_property
     def names(self):
         """The name of each token alone: its text, or the bytes of a character that it has."""
         names = []
@@ -387,7 +400,11 @@ class Judge:
         return LABELS[label][1](columns, query, key)
 
     def _label(self, said, words):
-        match = re.fullmatch(r"Over many (made )?sentences, (.*?)(; at this token, too)?\.", words)
+        match = re.fullmatch(
+            r"(Over many (?:made )?(?:sentences|calculations)|Where random tokens repeat), "
+            r"(.*?)(; at this token, too)?\.",
+            words,
+        )
         hold(match, "no grammar")
         found = [label for label, (pattern, _) in LABELS.items() if re.fullmatch(pattern, match[2])]
         hold(len(found) == 1, "no grammar")
@@ -397,7 +414,11 @@ class Judge:
         hold(label in scores, "the head has no such label")
         shown_share = str(float(number) * 100) if label == "monotonic" else number
         hold(is_near(shown_share, scores[label]), f"its score is {scores[label]:.3f}")
-        hold(bool(match[1]) == (label in ("subject", "antecedent")), "other sentences")
+        made = "repeat" if label == "repetition" else "made"
+        is_made = label in ("subject", "antecedent", "repetition")
+        hold((made in match[1]) == is_made, "other sentences")
+        texts = (self.profile or {}).get("text", [""])[0]
+        hold(("calculations" in match[1]) == texts.startswith("solutions"), "other texts")
         if (on_map := said.get("map")) and on_map in MAP:
             hold(label in MAP[on_map], "the map says another label")
         does = self.does_row(said, label, said["query"], self._weights(said))
@@ -437,8 +458,14 @@ class Judge:
         ]
         apart, every = sum(n > 1 for n in pieces) + len(signs), len(words) + len(signs)
         hold(3 * apart > every, f"{apart} of {every} words")
-        if counts := re.fullmatch(r"(\d+) of these (\d+) words in pieces", match[3]):
-            hold((int(counts[1]), int(counts[2])) == (apart, every), f"{apart} of {every}")
+        form = r"(?:(\d+) of these|all|both) ?(\d*) words( and signs)? in pieces"
+        if counts := re.fullmatch(form, match[3]):
+            told = [
+                int(each or (2 if match[3].startswith("both") else every))
+                for each in counts.groups()[:2]
+            ]
+            hold(bool(counts[3]) == bool(signs), f"there are {signs}")
+            hold(told == [apart, every], f"{apart} of {every}")
         elif match[3] == "this word in pieces":
             hold((apart, every) == (1, 1), f"{apart} of {every}")
         elif match[3] == "most of this byte by byte":
@@ -576,10 +603,7 @@ LABELS = {
         ),
     ),
     "induction": (f"where a token came before, {P} is on what followed it", follows),
-    "repetition": (
-        f"where random tokens repeat, {P} is on what followed the token before",
-        follows,
-    ),
+    "repetition": (f"{P} is on what followed the token before", follows),
     "subject": (r"\d+ % of this head’s weight at a verb is on its subject", None),
     "antecedent": (r"\d+ % of this head’s weight at a pronoun is on its noun", None),
     "multiplicand": (f"{P} is on the first factor, while a partial product is written", None),

@@ -41,34 +41,47 @@ class ViewJudge(SceneJudge):
     def sides(self, said):
         return self.judge._sides(said["where"])
 
-    def unit(self, words, side, are_words=False):
-        """Return the tokens that a name in a view names, `“keys” at 10` by its first token."""
-        name, part = re.match(rf"{WORD}(?: \((bytes? [\d–]+ of \d+)\))?", words).groups()
-        at = re.search(r" at (\d+)(?: of the source)?$", words)
-        if part:
-            named = [n for n, each in enumerate(side.names) if f"{part} of {name}" == each]
-            hold(not at or int(at[1]) in named, "it stands elsewhere")
-            return [int(at[1])] if at else named[-1:]
-        groups = {}
+    def called(self, words, side, are_words=False):
+        """Return the tokens and the words that are called so, `“keys” at 10` by its first token."""
+        form = rf"{WORD}(?: \((bytes? [\d–]+ of \d+)\))?(?: at (\d+))?"
+        name, part, at = re.match(form, words).groups()
+        cut = {}  # as the tokenizer cuts words; a reader's words go first
         for index, token in enumerate(side.tokens):
-            groups.setdefault(f"s{index}" if token.word is None else token.word, []).append(index)
-        units = [] if are_words else [[index] for index in range(len(side.tokens))]
-        units += [
-            unit
-            for unit in groups.values()
-            if (are_words or len(unit) > 1) and not (are_words and self._is_number(unit, side))
-        ]
+            cut.setdefault(f"s{index}" if token.word is None else token.word, []).append(index)
+        units = [[index] for index in range(len(side.tokens))]
+        for unit in (*side.groups, *cut.values()):
+            if unit[1:] and not any(set(unit) & set(other) for other in units if other[1:]):
+                units.append(unit)
+        words = [*side.groups, *cut.values()]
         found = [
             unit
             for unit in units
-            if (plain(name) or name) in self._called(unit, side)
-            and (not at or unit[0] == int(at[1]))
+            if at in (None, str(unit[0]))
+            and not (are_words and (unit not in words or self._is_number(unit, side)))
+            and (
+                side.names[unit[0]] == f"{part} of {name}"
+                if part
+                else (plain(name) or name) in self._called(unit, side)
+            )
         ]
-        if are_words and not found:  # digits, and letters of a script without spaces, are apart
+        return [unit for unit in found if len(unit) == 1] or found
+
+    def unit(self, words, side, are_words=False):
+        """Return the tokens that a name in a view names."""
+        whole = self.called(words, side, are_words)
+        if are_words and not whole:  # digits, and letters of a script without spaces, are apart
             return self.unit(words, side)
-        whole = [unit for unit in found if len(unit) == 1] or found
-        hold(whole and (at or len(whole) == 1), f"{len(whole)} are called {words}")
-        return whole[0]
+        is_one = len(whole) == 1 or re.search(r"” at \d|\(byte.*\)", words)
+        hold(whole and is_one, f"{len(whole)} are called {words}")
+        return whole[-1 if "(byte" in words else 0]
+
+    def word(self, name, side):
+        """Return the tokens of a word that is named; it is whole, but for a number's digits."""
+        unit = self.unit(name, side, are_words=True)
+        word = side.word_of(unit[0])
+        is_whole = word is None or unit == list(side.words[word].tokens)
+        hold(is_whole or side.words[word].is_number, "it is a piece of a word")
+        return unit
 
     def at(self, name):
         """Return the token at which a prediction is told."""
@@ -110,7 +123,8 @@ class ViewJudge(SceneJudge):
         row = self.weights(said, of, at)
         much = row[[at] if of["key"] == "itself" else self.unit(of["key"], columns)].sum()
         equals(of["much"], much)
-        hold(not of["most"] or much >= row.max() - 2e-3, "another is read more")
+        shown = row[1:] if "first token hidden" in said["said"] else row
+        hold(not of["most"] or much >= shown.max() - 2e-3, "another is read more")
 
     def _expects(self, said, of):
         side, at = self.judge.target, self.at(of["name"])
@@ -192,7 +206,7 @@ class ViewJudge(SceneJudge):
         texts = [found[which]["text"] for which in ("token", "against")]
         if shown(texts[0]) == shown(texts[1]):  # their spaces tell them apart
             texts = [text.replace(" ", "·") for text in texts]
-        self.names = [re.sub(r"^\\x(..)$", r"byte \1", plain(shown(text))) for text in texts]
+        self.names = [plain(re.sub(r"(?:\\x..)+", in_bytes, shown(text))) for text in texts]
         for text, name in zip(texts, names, strict=True):
             hold(name is None or "\\x" in text or plain(name) == plain(shown(text)), f"{text!r}")
         return found
@@ -346,7 +360,7 @@ class ViewJudge(SceneJudge):
             side = self.judge.source if is_source else self.judge.target
             kind = "cross_attention" if is_source else "self_attention"
             by_key = np.asarray(found[f"{kind}.keys"]).sum(axis=(0, 1))
-            value = by_key[self.unit(name, side, are_words=True)].sum()
+            value = by_key[self.word(name, side)].sum()
             equals(much, abs(value), 2)
             hold((value > 0) == (plain(word) == self.names[0]), f"{name} is for the other word")
             sizes.append(abs(value))
@@ -481,6 +495,13 @@ class ViewJudge(SceneJudge):
     def _unlabelled(self, said, _):
         of = self.judge.profile["attentions"][self.judge._path(said)][said["head"]]
         hold(not of["labels"], f"it is labelled {of['labels']}")
+
+
+def in_bytes(match):
+    """Return bytes as a sentence writes them."""
+    digits = match[0].split("\\x")[1:]
+    name = f"byte{'s' * (len(digits) > 1)} {' '.join(digits)}"
+    return " + " * (match.start() > 0) + name + " + " * (match.end() < len(match.string))
 
 
 def label_of(title, scores):

@@ -211,6 +211,6 @@ export function findRoles({ answers, layer, head }) {
     .filter(([role, of]) => ROLES[role] && of.layer === layer && of.head === head)
     .map(([role, { weight, evenly }]) => [
       'Role',
-      `${ROLES[role]}: ${percent(weight)} of its weight; ${percent(evenly)} if it were even`,
+      `${ROLES[role]}: ${percent(weight)} of its weight; ${percent(evenly)} if it were spread evenly`,
     ]);
 }

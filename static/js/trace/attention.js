@@ -502,7 +502,7 @@ export function labelInWords({ label, score }) {
 }
 
 /**
- * Return what a head does over many sentences, and in this text: `sink 0.96 over many sentences, previous
+ * Return what a head does over many sentences, and in this text: `sink 0.96 over many texts, previous
  * token 0.61 in this text`.
  * @param {LabelledHead} head
  * @returns {string} empty if it has no label
@@ -510,7 +510,7 @@ export function labelInWords({ label, score }) {
 export function labelsInWords(head) {
   const many = head.profile?.map(({ title, score }) => `${title} ${share(score)}`).join(', ');
   const inText = head.label?.id === 'mixed' ? '' : labelInWords(head);
-  return [many && `${many} over many sentences`, inText && `${inText} in this text`]
+  return [many && `${many} over many texts`, inText && `${inText} in this text`]
     .filter(Boolean)
     .join(', ');
 }

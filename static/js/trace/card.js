@@ -1,6 +1,6 @@
 /** The types of the card of a model, as the API answers it, and the texts that it names. */
 
-import { enumerated } from '../words/lists.js';
+import { counted, enumerated } from '../words/lists.js';
 
 /** @import { ModelAnswer, ModelSummary } from '../api/schemas' */
 
@@ -10,6 +10,7 @@ const TEXTS = [
   [/^(train|storybooks|more_kept)\.\w+$/, 'the training text'],
   [/^sample\.\w+$/, 'the sample text'],
   [/^comparisons\.\w+$/, 'the comparisons of answers'],
+  [/^solutions of /, 'test problems'],
 ];
 
 /**
@@ -19,6 +20,15 @@ const TEXTS = [
 export function textsInWords(names) {
   const words = names.map((name) => TEXTS.find(([pattern]) => pattern.test(name))?.[1] ?? name);
   return enumerated([...new Set(words)]);
+}
+
+/**
+ * @param {HeadProfiles} profiles
+ * @param {number|null} [count] of the texts, if not all
+ * @returns {string} `1,000 sentences`, `500 solutions`
+ */
+export function countedTexts({ text, sentences }, count = sentences) {
+  return counted(count ?? sentences, /^solutions/.test(text[0]) ? 'solution' : 'sentence');
 }
 
 /** @typedef {NonNullable<ModelAnswer['attentions']>[number]} SoftmaxTerms of one attention: scores = softcap·tanh(scale·q·k / softcap) + bias */

@@ -6,6 +6,7 @@
 
 import { decimal, share, signed } from '../words/numbers.js';
 import { counted } from '../words/lists.js';
+import { countedTexts } from './card.js';
 import { named } from '../words/tokens.js';
 import { describeLabel, labelledHeads, PAIR_PARTS, tokensOf, weightsAt } from './attention.js';
 import { isHeld } from './layered.js';
@@ -81,8 +82,8 @@ function overSentences(heads, { stack, ending }, profiles) {
   const of = heads.map(
     ({ layer, head }) => profiles.attentions[`${stack}.layers.${layer}.${ending}`]?.[head],
   );
-  const over = `over ${counted(profiles.sentences, 'sentence')}`;
-  const overAblated = `over ${counted(profiles.ablated_in ?? profiles.sentences, 'sentence')}`;
+  const over = `over ${countedTexts(profiles)}`;
+  const overAblated = `over ${countedTexts(profiles, profiles.ablated_in)}`;
   /** @param {string} id @param {string} title @param {(profile: HeadProfile) => number|null|undefined} value @param {string} unit @param {string} [texts] */
   const plain = (id, title, value, unit, texts = over) =>
     ofHeads(

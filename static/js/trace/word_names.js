@@ -4,7 +4,7 @@
  */
 
 import { isFilling, tokensOf } from './attention.js';
-import { isMask, isUnspaced } from './words.js';
+import { alone, isMask, isUnspaced } from './words.js';
 import { visible } from '../words/text.js';
 import { inQuotes, tokenName, writeByteRange } from '../words/tokens.js';
 
@@ -181,6 +181,28 @@ export function placeInWords(trace, side, index) {
 /** Return the words of one side. @param {Trace} trace @param {Side} side */
 export function readSide(trace, side) {
   return readWords(tokensOf(trace, side), (side === 'target' ? trace.target : trace.text) ?? '');
+}
+
+/**
+ * Return the words of one side as units, a contraction whole; signs, digits and characters of a
+ * script without spaces stay apart.
+ * @param {Trace} trace
+ * @param {Side} side
+ * @returns {Unit[]}
+ */
+export function wordUnits(trace, side) {
+  const { tokens, words, at } = readSide(trace, side);
+  const isRest = tokens.map(({ part }) => (part?.from ?? 1) > 1);
+  return alone(tokens).flatMap((unit, index) => {
+    const word = words[at[index] ?? -1];
+    if (word && !word.isNumber && word.first < word.last) {
+      const { name: text, end, last } = word;
+      return index === word.first ? [{ ...unit, text, end, last, part: null }] : [];
+    }
+    const last = index + [...isRest.slice(index + 1), false].indexOf(false);
+    const whole = unit.part && { ...unit, text: unit.part.whole, last, part: null };
+    return isRest[index] ? [] : [whole ?? unit];
+  });
 }
 
 /** @param {Token} token */

@@ -15,72 +15,12 @@ export function alone(tokens) {
   return tokens.map((token, index) => ({ ...token, first: index, last: index }));
 }
 
-/**
- * @param {Token[]} tokens
- * @param {string} text they were cut from; offsets count code points
- * @returns {Unit[]} neighbours that belong to one word as that word; special tokens stay single
- */
-export function groupIntoWords(tokens, text) {
-  const characters = [...text];
-  /** @type {Unit[]} */
-  const units = [];
-  for (const unit of alone(tokens)) {
-    const before = units.at(-1);
-    if (before && unit.word !== null && before.word === unit.word)
-      units[units.length - 1] = joined(before, unit, characters);
-    else units.push(unit);
-  }
-  return units;
-}
-
-/**
- * Join tokens to a word. Its text is taken from the sentence, as its pieces may be bytes.
- * @param {Unit} before
- * @param {Unit} unit
- * @param {string[]} characters
- * @returns {Unit}
- */
-function joined(before, unit, characters) {
-  const end = Math.max(before.end, unit.end);
-  return {
-    ...before,
-    text: characters.slice(before.start, end).join(''),
-    end,
-    last: unit.last,
-    part: null,
-  };
-}
-
-const NUMBER = /^\p{N}+$/u;
 /** Scripts without spaces between words, of which a “word” is a whole clause. */
 const UNSPACED = /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]/u;
-
-/**
- * Return true if a word is read piece by piece: the digits of a number, or letters of a script
- * without spaces.
- * @param {string} word
- */
-export function isReadInPieces(word) {
-  return NUMBER.test(word.trim()) || isUnspaced(word);
-}
 
 /** Return true if a script without spaces between words is in a text. @param {string} text */
 export function isUnspaced(text) {
   return UNSPACED.test(text);
-}
-
-/**
- * Return the words that a reader sees: as `groupIntoWords`, but with words that are read in pieces left in
- * tokens.
- * @param {Token[]} tokens
- * @param {string} text they were cut from
- * @returns {Unit[]}
- */
-export function readableWords(tokens, text) {
-  const single = alone(tokens);
-  return groupIntoWords(tokens, text).flatMap((unit) =>
-    isReadInPieces(unit.text) ? single.slice(unit.first, unit.last + 1) : [unit],
-  );
 }
 
 /**

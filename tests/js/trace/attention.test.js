@@ -73,7 +73,7 @@ test('the labels of a profile stand apart from the label in the text', () => {
   const card = { ...trace.card, head_labels: { [path]: [{ sink: 0.96, subject: 0.81 }, {}] } };
   const [first, second] = headsOf({ ...trace, card });
   deepEqual(first.heads.map(labelsInWords), [
-    'sink 0.960, subject 0.810 over many sentences, previous token 0.900 in this text',
+    'sink 0.960, subject 0.810 over many texts, previous token 0.900 in this text',
     'sink 0.600 in this text',
   ]);
   equal(second.heads[0].profile, null, 'an attention that was not measured');

@@ -2,62 +2,8 @@
 
 import { deepEqual, equal } from 'node:assert/strict';
 import { test } from 'node:test';
-import {
-  alone,
-  filled,
-  merged,
-  spread,
-  toggled,
-  wordsAfter,
-  groupIntoWords,
-} from '../../../static/js/trace/words.js';
+import { filled, merged, spread, toggled, wordsAfter } from '../../../static/js/trace/words.js';
 import { FILL_TEXT, fillTrace } from '../sample.js';
-
-const token = (text, start, word, more = {}) => ({
-  id: 1,
-  text,
-  start,
-  end: start + [...text].length,
-  word,
-  is_special: word === null,
-  ...more,
-});
-const TEXT = 'un tired hen';
-const TOKENS = [
-  { id: 0, text: '<s>', start: 0, end: 0, word: null, is_special: true },
-  token('un', 0, 0),
-  token(' tir', 2, 1),
-  token('ed', 6, 1),
-  token(' h', 8, 2),
-  token('e', 10, 2),
-  token('n', 11, 2),
-];
-
-test('pieces of one word are read as that word, and a special token stays alone', () => {
-  const words = groupIntoWords(TOKENS, TEXT);
-  deepEqual(
-    words.map(({ text, first, last }) => [text, first, last]),
-    [
-      ['<s>', 0, 0],
-      ['un', 1, 1],
-      [' tired', 2, 3],
-      [' hen', 4, 6],
-    ],
-  );
-  deepEqual(
-    words.map((word) => word.is_special),
-    [true, false, false, false],
-  );
-});
-
-test('the bytes of a letter are the letter, wherever its characters lie in the text', () => {
-  const bytes = [
-    token('\\xf0\\x9f', 2, 0, { start: 2, end: 3, part: { whole: '🐭' } }),
-    token('\\x90\\xad', 2, 0, { start: 2, end: 3, part: { whole: '🐭' } }),
-  ];
-  const [word] = groupIntoWords(bytes, '🐱 🐭');
-  deepEqual([word.text, word.part, word.first, word.last], ['🐭', null, 0, 1]);
-});
 
 test('a word is hidden only if it is hidden from all pieces', () => {
   const matrix = {
@@ -76,17 +22,11 @@ test('a word is hidden only if it is hidden from all pieces', () => {
 });
 
 test('a word’s value is that of each of its pieces', () => {
-  const words = groupIntoWords(TOKENS, TEXT).slice(1);
-  deepEqual([...spread(words, [1, 2, 3], TOKENS.length)], [NaN, 1, 2, 2, 3, 3, 3]);
-  deepEqual(
-    alone(TOKENS)
-      .map(({ first, last }) => [first, last])
-      .slice(0, 2),
-    [
-      [0, 0],
-      [1, 1],
-    ],
-  );
+  const words = [
+    { first: 1, last: 1 },
+    { first: 2, last: 3 },
+  ];
+  deepEqual([...spread(words, [1, 2], 4)], [NaN, 1, 2, 2]);
 });
 
 const tokenAt = (text, start, word) => ({

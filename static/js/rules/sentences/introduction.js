@@ -56,9 +56,10 @@ function howRead(trace) {
     [0, 0],
   );
   if (nLetters < FEW_LETTERS * nTokens) return 'this nearly letter by letter';
-  return all === 1
-    ? 'this word in pieces'
-    : `${inPieces.length + letters} of these ${all} words in pieces`;
+  const [apart, what] = [inPieces.length + letters, letters ? 'words and signs' : 'words'];
+  if (all === 1) return 'this word in pieces';
+  if (apart === all) return `${all === 2 && !letters ? 'both' : `all ${all}`} ${what} in pieces`;
+  return `${apart} of these ${all} ${what} in pieces`;
 }
 
 /**

@@ -5,6 +5,7 @@
 
 import { choosePlace, labelledHeads, toldLabel, weightsAt } from '../../trace/attention.js';
 import { rowsDoing } from '../../trace/label_here.js';
+import { multiplies } from '../product.js';
 import { percent, share } from '../../words/numbers.js';
 
 /** By label: where the share of a head's weight is, of the queries that see such keys. @type {Record<string, (share: string) => string>} */
@@ -17,8 +18,7 @@ const SAID = {
   punctuation: (share) => `${share} of this head’s weight is on punctuation`,
   induction: (share) =>
     `where a token came before, ${share} of this head’s weight is on what followed it`,
-  repetition: (share) =>
-    `where random tokens repeat, ${share} of this head’s weight is on what followed the token before`,
+  repetition: (share) => `${share} of this head’s weight is on what followed the token before`,
   subject: (share) => `${share} of this head’s weight at a verb is on its subject`,
   antecedent: (share) => `${share} of this head’s weight at a pronoun is on its noun`,
   multiplicand: (share) =>
@@ -33,8 +33,12 @@ const SAID = {
     `this head goes through the other text word for word, with a score of ${share}`,
   broad: (share) => `this head’s weight has ${share} of the greatest entropy`,
 };
-/** Measured on sentences that were made for it. */
-const MADE = ['subject', 'antecedent'];
+/** By label: what it was measured on, if on texts that were made for it. @type {Record<string, string>} */
+const MADE = {
+  subject: 'Over many made sentences',
+  antecedent: 'Over many made sentences',
+  repetition: 'Where random tokens repeat',
+};
 
 /**
  * Return the sentence on the label of a head, if its model was measured and it has one.
@@ -50,8 +54,8 @@ export function explainLabel(trace, state, query) {
   const label = head && toldLabel(head);
   if (!place || !label || !SAID[label.id]) return '';
   const { id, score } = label;
-  const many = `Over many ${MADE.includes(id) ? 'made ' : ''}sentences`;
+  const texts = multiplies(trace.card ?? null) ? 'calculations' : 'sentences';
   const said = SAID[id](id === 'monotonic' ? share(score, 2) : percent(score, 0));
   const isHere = rowsDoing(trace, place, weightsAt(place, trace)[at].site, state.head, id)[query];
-  return `${many}, ${said}${isHere ? '; at this token, too' : ''}.`;
+  return `${MADE[id] ?? `Over many ${texts}`}, ${said}${isHere ? '; at this token, too' : ''}.`;
 }

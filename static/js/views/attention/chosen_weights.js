@@ -15,7 +15,8 @@ import {
 import { matrixAt, range, withoutFuture, buildMatrix, valueIn } from '../../trace/trace.js';
 import { enumerated } from '../../words/lists.js';
 import { chooseCell, rowWith } from '../../rules/prediction.js';
-import { alone, merged, groupIntoWords } from '../../trace/words.js';
+import { wordUnits } from '../../trace/word_names.js';
+import { alone, merged } from '../../trace/words.js';
 import { readSwitches, QUANTITIES, ROLLOUT, chooseScale } from '../../state/attention_switches.js';
 import { areNamedByWritten, rowShown } from '../../state/written_rows.js';
 import { createMemo } from '../../state/state.js';
@@ -241,10 +242,7 @@ const answerTrace = ({ answers }) => answers.attention.trace;
 
 /** @param {Trace} trace @param {Side} side @param {Switches} switches */
 function unitsOf(trace, side, { isWords }) {
-  const tokens = tokensOf(trace, side);
-  return isWords
-    ? groupIntoWords(tokens, (side === 'target' ? trace.target : null) ?? trace.text)
-    : alone(tokens);
+  return isWords ? wordUnits(trace, side) : alone(tokensOf(trace, side));
 }
 
 /**

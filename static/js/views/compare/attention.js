@@ -4,7 +4,7 @@
 
 import { largestIn } from '../../trace/arithmetic.js';
 import { extent, rowOf } from '../../trace/trace.js';
-import { capitalised, counted } from '../../words/lists.js';
+import { capitalised } from '../../words/lists.js';
 import { percent, share, signed } from '../../words/numbers.js';
 import { tokensOf } from '../../trace/attention.js';
 import { alone, namedUnit, tokensIn, unitLabels } from '../../trace/words.js';
@@ -127,6 +127,7 @@ function shown(value, write) {
  * @property {{rows: Match, columns: Match}} match
  * @property {Unit[]} rows
  * @property {Unit[]} columns
+ * @property {{rows: Unit[], columns: Unit[]}} units of A, those without a counterpart too
  */
 
 /**
@@ -241,6 +242,7 @@ export function differenceFigure({ a, b }, state) {
     byUnits(weightsSeen(trace, site, head), rows[name], columns[name]);
   const [before, after] = [mapOf(a, 'a'), mapOf(b, 'b')];
   const changes = difference(before, after, rows.pairs, columns.pairs);
+  const units = { rows: namedByBoth(rows), columns: namedByBoth(columns) };
   const subject = {
     a,
     b,
@@ -248,8 +250,9 @@ export function differenceFigure({ a, b }, state) {
     after,
     changes,
     match: { rows, columns },
-    rows: kept(rows),
-    columns: kept(columns),
+    rows: rows.pairs.map(([inA]) => units.rows[inA]),
+    columns: columns.pairs.map(([inA]) => units.columns[inA]),
+    units,
   };
   const reach = extent(changes);
   return {
@@ -282,12 +285,14 @@ function kindOf({ place, trace }) {
     : `self-attention of the ${place.stack}${trace.target_tokens && place.rows === 'target' ? ', which reads the target' : ''}`;
 }
 
-/** Return the units of A with a counterpart in B, one of another name by both: `saw/ran`. @param {Match} match */
-function kept({ a, b, pairs }) {
-  return pairs.map(([inA, inB]) => {
+/** Return the units of A, one that B has by another name by both: `saw/ran`. @param {Match} match */
+function namedByBoth({ a, b, pairs }) {
+  const units = [...a];
+  for (const [inA, inB] of pairs) {
     const [ours, theirs] = [tokenName(a[inA]), tokenName(b[inB])];
-    return ours === theirs ? a[inA] : { ...a[inA], text: `${ours}/${theirs}`, part: null };
-  });
+    if (ours !== theirs) units[inA] = { ...a[inA], text: `${ours}/${theirs}`, part: null };
+  }
+  return units;
 }
 
 /** @param {Compared} subject @param {number} reach */
@@ -298,7 +303,7 @@ function helpOf({ a, b, match: { rows, columns } }, reach) {
       ? 'The two models tokenize the text differently, so whole words are compared.'
       : isWhole
         ? ''
-        : 'A token is compared with itself in the other text, or with the one that replaced it; the others are left out.';
+        : 'A word is compared with itself in the other text, or with the one that replaced it; the others are left out.';
   const heads =
     a.layer !== b.layer || a.head !== b.head
       ? `${capitalised(attentionOf(b))} of B less ${attentionOf(a)} of A.`
@@ -317,17 +322,14 @@ function factsOf({ changes, match: { rows }, rows: kept_ }) {
     ...(rows.isWhole
       ? []
       : [
-          [
-            `Compared ${rows.isByWord ? 'words' : 'tokens'}`,
-            `${kept_.length} of ${rows.a.length} and ${rows.b.length}`,
-          ],
+          ['Compared words and pieces', `${kept_.length} of ${rows.a.length} and ${rows.b.length}`],
         ]),
-    ...(rows.nReplaced > 0 ? [['Replaced', counted(rows.nReplaced, 'token')]] : []),
+    ...(rows.nReplaced > 0 ? [['Replaced words and pieces', String(rows.nReplaced)]] : []),
   ];
 }
 
 /** @param {Compared} subject @returns {Partial<Meaning<Datum>>} */
-function changeIn({ a, before, after, match, rows, columns }) {
+function changeIn({ a, before, after, match, units }) {
   /** @param {number} row @param {number} column */
   const each = (row, column) =>
     [before, after].map(
@@ -336,12 +338,19 @@ function changeIn({ a, before, after, match, rows, columns }) {
     );
   /** @param {number} change */
   const write = (change) => signed(change, 4);
+  /** @param {Datum} cell */
+  const named = ({ row, column }) => [
+    namedUnit(units.rows, match.rows.pairs[row][0]),
+    namedUnit(units.columns, match.columns.pairs[column][0]),
+  ];
   return {
     format: write,
+    name: (datum) => named(datum).join(' → '),
     number: ({ value }) => shown(value, write),
-    say: ({ row, column, value }) => {
+    say: (datum) => {
+      const { row, column, value } = datum;
       const [was, is] = each(row, column);
-      const pair = `${namedUnit(rows, row)} to ${namedUnit(columns, column)}`;
+      const pair = named(datum).join(' to ');
       if (Number.isNaN(value)) return `From ${pair}: masked, the key comes later (B − A)`;
       return `From ${pair} the weight is ${share(was)} in A and ${share(is)} in B: ${signed(value)} (B − A, ${attentionOf(a)})`;
     },

@@ -10,10 +10,13 @@ import { chart } from '../../plot/chart.js';
 import { cell } from '../../plot/marks/mark.js';
 import { band } from '../../plot/scales.js';
 import { createMemo } from '../../state/state.js';
-import { alignTokens } from './match.js';
+import { byUnits, alignTokens } from './match.js';
 import { isMapped, NO_ATTENTION, showing } from './sides.js';
 
-/** @import { MappedSide, Side } from './sides.js' */
+/**
+ * @import { Pairs } from './match.js'
+ * @import { MappedSide, Side } from './sides.js'
+ */
 
 const WHAT_MOVED =
   'The share of a head’s attention that moved: half the sum of absolute changes of a row, averaged over rows.';
@@ -123,25 +126,20 @@ const memo = createMemo();
 
 /** @param {MappedSide} a @param {MappedSide} b */
 function movedByHead(a, b) {
-  return memo([a.trace, b.trace, a.place.id], () => countMoved(a, b));
+  return memo([a.trace, b.trace, a.place.id], () => {
+    const sites = weightsAt(a.place, a.trace);
+    const [rows, columns] = [a.place.rows, a.place.columns].map((side) => alignTokens(a, b, side));
+    const nHeads = a.trace.tensors[sites[0].site].shape[0];
+    const data = sites.flatMap(({ site }) =>
+      range(nHeads).map((head) => {
+        const before = byUnits(weightsSeen(a.trace, site, head), rows.a, columns.a);
+        const after = byUnits(weightsSeen(b.trace, site, head), rows.b, columns.b);
+        return meanMoved(difference(before, after, rows.pairs, columns.pairs));
+      }),
+    );
+    return { rows: sites.length, columns: nHeads, data: Float64Array.from(data) };
+  });
 }
-
-/** @param {MappedSide} a @param {MappedSide} b */
-function countMoved(a, b) {
-  const sites = weightsAt(a.place, a.trace);
-  const [rows, columns] = [a.place.rows, a.place.columns].map(
-    (side) => alignTokens(a, b, side).pairs,
-  );
-  const nHeads = a.trace.tensors[sites[0].site].shape[0];
-  const data = sites.flatMap(({ site }) =>
-    Array.from({ length: nHeads }, (_, head) =>
-      movedIn(a.trace.tensors[site], b.trace.tensors[site], head, rows, columns),
-    ),
-  );
-  return { rows: sites.length, columns: nHeads, data: Float64Array.from(data) };
-}
-
-/** @typedef {[number, number][]} Pairs index in A and index in B of the same thing */
 
 /**
  * Return the weights of a head; the masked future of a decoder is NaN rather than 0.
@@ -182,26 +180,4 @@ export function meanMoved({ rows, data }) {
     0,
   );
   return rows === 0 ? 0 : sum / 2 / rows;
-}
-
-/**
- * Return the same for one head without building its difference matrix: masked cells are 0 on both
- * sides.
- * @param {NamedArray} a weights by head, query and key
- * @param {NamedArray} b
- * @param {number} head
- * @param {Pairs} rows
- * @param {Pairs} columns
- * @returns {number} 0 to 1
- */
-export function movedIn(a, b, head, rows, columns) {
-  /** @param {NamedArray} array @param {number} row */
-  const startOf = ({ shape }, row) => (head * shape[1] + row) * shape[2];
-  let sum = 0;
-  for (const [i, j] of rows) {
-    const [startA, startB] = [startOf(a, i), startOf(b, j)];
-    for (const [k, l] of columns)
-      sum += Math.abs(b.data[startB + l] * b.scale - a.data[startA + k] * a.scale);
-  }
-  return rows.length === 0 ? 0 : sum / 2 / rows.length;
 }

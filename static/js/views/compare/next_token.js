@@ -220,7 +220,8 @@ function points(change) {
   const text = percent(Math.abs(change)).replace(/ %$/, '');
   if (Math.abs(change) < ROUNDING) return '±0';
   if (text.startsWith('<')) return '≈0';
-  return `${change > 0 ? '+' : '−'}${text}`;
+  const least = text.startsWith('>') ? (change > 0 ? '>' : '<') : '';
+  return `${least}${change > 0 ? '+' : '−'}${text.replace('>', '')}`;
 }
 
 /**

@@ -17,10 +17,10 @@ import {
   heldWeightsAt,
 } from '../../trace/attention.js';
 import { agrees, rowsDoing } from '../../trace/label_here.js';
-import { capitalised, counted, enumerated } from '../../words/lists.js';
-import { decimal, grouped, percent, share, signed } from '../../words/numbers.js';
+import { capitalised, enumerated } from '../../words/lists.js';
+import { decimal, percent, share, signed } from '../../words/numbers.js';
 import { guessInWords, nameOfGuess, named } from '../../words/tokens.js';
-import { feedersOf, textsInWords } from '../../trace/card.js';
+import { countedTexts, feedersOf, textsInWords } from '../../trace/card.js';
 import { titleOfScore } from '../../trace/head_measures.js';
 import { highestIn, matrixAt, rowOf } from '../../trace/trace.js';
 import { signedBars, withSign } from '../../plot/bars.js';
@@ -135,7 +135,7 @@ export const head = {
     const rows = rowsOf(profile);
     return {
       title,
-      summary: `${rows.length} scores of the head over ${grouped(profiles.sentences)} sentences.`,
+      summary: `${rows.length} scores of the head over ${countedTexts(profiles)}.`,
       help: helpFor(profile, profiles, heldIn(trace, place, state, profile)),
       facts: factsOf(trace, place, state, profile, profiles),
       ...scoreBars(trace, place, rows, state),
@@ -181,8 +181,8 @@ function heldIn(trace, place, { layer, head: number }, { labels }) {
 }
 
 /** @param {HeadProfile} profile @param {HeadProfiles} profiles @param {string[]} held the labels that are told */
-function helpFor({ labels }, { sentences, text }, held) {
-  const over = `over ${grouped(sentences)} sentences of ${textsInWords(text)}`;
+function helpFor({ labels }, profiles, held) {
+  const over = `over ${countedTexts(profiles)} of ${textsInWords(profiles.text)}`;
   const named = held.map((name) => `“${titleOfScore(name)}”`);
   if (labels.length > 0 && held.length === 0)
     return `The scores are means ${over}. In this text the head does something else.`;
@@ -204,7 +204,7 @@ function factsOf(trace, place, { layer, head: number }, { cost, entropy, distanc
     .find((row) => row.layer === layer)
     ?.heads.find((entry) => entry.head === number);
   const label = here ? labelInWords(here) : '';
-  const inTexts = counted(profiles.ablated_in ?? profiles.sentences, 'sentence');
+  const inTexts = countedTexts(profiles, profiles.ablated_in);
   const path = `${place.stack}.layers.${layer}.${place.ending}`;
   const fed = feedersOf({ heads: profiles }, path, number).map(
     ({ name, share: part, side }) => `${name} (${side}, ${percent(part, 0)})`,

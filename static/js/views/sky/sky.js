@@ -13,7 +13,7 @@ import {
 } from '../../trace/attention.js';
 import { controlInWords, measureHeads, readFilter } from '../../trace/head_measures.js';
 import { cardPath } from '../../api/calls.js';
-import { textsInWords } from '../../trace/card.js';
+import { countedTexts, textsInWords } from '../../trace/card.js';
 import { capitalised, counted } from '../../words/lists.js';
 import { readEffects } from '../../rules/prediction.js';
 import { rolesIn } from '../../plot/roles.js';
@@ -111,7 +111,7 @@ export const sky = {
 function helpOf(trace, { answers }) {
   const profiles = answers?.card?.trace?.card?.heads;
   return profiles
-    ? `Over ${counted(profiles.sentences, 'sentence')} of ${textsInWords(profiles.text)}; “here” is this text.`
+    ? `Over ${countedTexts(profiles)} of ${textsInWords(profiles.text)}; “here” is this text.`
     : `The heads of ${trace.model} have no profile over many sentences, so all measures are of this text only: too little to say what a head does.`;
 }
 

@@ -8,15 +8,8 @@ import { tokensOf } from '../../trace/attention.js';
 import { isWord } from '../../trace/word_names.js';
 import { counted } from '../../words/lists.js';
 import { share } from '../../words/numbers.js';
-import { columnOf, matrixAt, rowOf } from '../../trace/trace.js';
-import {
-  namedUnit,
-  spread,
-  tokensIn,
-  unitLabels,
-  findUnit,
-  groupIntoWords,
-} from '../../trace/words.js';
+import { columnOf, matrixAt, range, rowOf } from '../../trace/trace.js';
+import { alone, namedUnit, spread, tokensIn, unitLabels, findUnit } from '../../trace/words.js';
 import { chart } from '../../plot/chart.js';
 import { linesChart } from '../../plot/line_map.js';
 import { findStrongest } from '../../plot/lines.js';
@@ -354,8 +347,14 @@ function alignmentOf(trace) {
  * @param {number} count
  */
 function numbered(tokens, text, count) {
-  const words = groupIntoWords(tokens, text ?? '').filter((unit) => !unit.is_special);
-  return Array.from({ length: count }, (_, number) =>
-    words.find(({ word }) => word === number),
-  ).filter((unit) => unit !== undefined);
+  const characters = [...(text ?? '')];
+  return range(count).flatMap((number) => {
+    const pieces = alone(tokens).filter(
+      ({ word, is_special: isSpecial }) => !isSpecial && word === number,
+    );
+    const [first, last] = [pieces[0], pieces.at(-1)];
+    if (!first || !last || first === last) return pieces;
+    const whole = characters.slice(first.start, last.end).join('');
+    return [{ ...first, text: whole, end: last.end, last: last.last, part: null }];
+  });
 }

@@ -8,8 +8,8 @@ import { noticeOf } from '../../api/answers.js';
 import { hasTwoSides, isLabelling, predictingSide, tokensOf } from '../../trace/attention.js';
 import { capitalised, enumerated } from '../../words/lists.js';
 import { percent, signed } from '../../words/numbers.js';
-import { alone, readableWords } from '../../trace/words.js';
-import { placeInWords } from '../../trace/word_names.js';
+import { alone, isUnspaced } from '../../trace/words.js';
+import { placeInWords, wordUnits } from '../../trace/word_names.js';
 import { walked } from '../../rules/thread.js';
 import { signedBars, withSign, wordsFor } from '../../plot/bars.js';
 import {
@@ -222,11 +222,18 @@ function sourcesInWords(trace, attribution) {
   return [
     ...(first
       ? [
-          `${/ \(bytes? /.test(first.name) ? 'What' : 'The word that'} counted most is ${sized(first)}${others.length > 0 ? `, before ${enumerated(others.map(sized))}` : ''}.`,
+          `The ${nounOf(first)} that counted most is ${sized(first)}${others.length > 0 ? `, before ${enumerated(others.map(sized))}` : ''}.`,
         ]
       : []),
     ...(special ? [`${special.name}, which is no word, counted ${favoured(special)}.`] : []),
   ];
+}
+
+/** Return what a part of the text is called. @param {Part} row */
+function nounOf({ label }) {
+  const [name] = label.replace('source: ', '').split(' at ');
+  if (/^\p{N}+$/u.test(name)) return name.length === 1 ? 'digit' : 'number';
+  return isUnspaced(name) && [...name].length === 1 ? 'character' : 'word';
 }
 
 /** @param {Trace} trace @param {Attribution} attribution */
@@ -239,8 +246,7 @@ function sourceRows(trace, attribution) {
 function textsOf(trace) {
   return [predictingSide(trace), /** @type {Side} */ ('source')].map((side) => {
     const tokens = tokensOf(trace, side);
-    const text = (side === 'target' ? trace.target : trace.text) ?? '';
-    return { tokens, pieces: alone(tokens), words: readableWords(tokens, text) };
+    return { tokens, pieces: alone(tokens), words: wordUnits(trace, side) };
   });
 }
 

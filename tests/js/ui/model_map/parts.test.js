@@ -102,7 +102,7 @@ test('a label is read out where the heads are labelled', () => {
   const profiles = { [path]: [{ previous: 0.8 }, {}] };
   const card = { ...CARD, head_labels: profiles };
   const profiled = readParts(card, { ...labelled, card });
-  match(profiled(layers[0].heads[0]).words, /previous token 0\.80* over many sentences, /);
+  match(profiled(layers[0].heads[0]).words, /previous token 0\.80* over many texts, /);
   equal(
     profiled(layers[0].heads[0]).note,
     describeRole({ profile: [{ id: 'previous', score: 0.8 }] }),

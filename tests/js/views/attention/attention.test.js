@@ -129,10 +129,9 @@ test('the head that looks up the word just written names its rows by it, unless 
 
 test('whole words of a translation are the mean of the rows that wrote their tokens', () => {
   const trace = pairTrace();
-  const tokens = trace.target_tokens.map((token, index) =>
-    index > 0 ? { ...token, word: 0 } : token,
-  );
-  const pieces = { ...trace, target_tokens: tokens };
+  const [start, il, vit] = trace.target_tokens;
+  const tokens = [start, il, { ...vit, text: 'vit', end: 5 }];
+  const pieces = { ...trace, target: 'ilvit', target_tokens: tokens };
   const plain = attention.figure(pieces, FRAME).grid;
   const { grid } = attention.figure(pieces, { ...FRAME, attention_words: true });
   const mean = (plain.value(0, 2) + plain.value(1, 2)) / 2;

@@ -215,7 +215,7 @@ test('a replaced word is compared with the one in its place, and named by both',
   const state = { compare_with: 'text', compare_text, answers: { before: before(), after } };
   const { b, difference, next } = figures(state);
   deepEqual(difference.grid.rowLabels, ['<s>', 'it', 'saw/ran', '<b>', 'it']);
-  equal(Object.fromEntries(difference.facts).Replaced, '1 token');
+  equal(Object.fromEntries(difference.facts)['Replaced words and pieces'], '1');
   deepEqual(difference.grid.tokens(2, 0), { query: 2, key: 0 });
   deepEqual(b.grid.tokens(2, 0), { query: 2, key: 0 });
   ok(next.grid);
@@ -237,7 +237,7 @@ test('of texts of unequal length, a token without a counterpart is left out', ()
   const state = { compare_with: 'text', compare_text, answers: { before: before(), after } };
   const { difference } = figures(state);
   deepEqual(difference.grid.rowLabels, ['<s>', 'it', '<b>', 'it']);
-  equal(Object.fromEntries(difference.facts)['Compared tokens'], '4 of 5 and 4');
+  equal(Object.fromEntries(difference.facts)['Compared words and pieces'], '4 of 5 and 4');
   match(plain(figures({ ...state, query: 2 }).next.notice), /“saw” has no counterpart in B/);
 });
 

@@ -1,46 +1,46 @@
 import { deepEqual, equal } from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { commonPairs, withReplaced } from '../../../../static/js/views/compare/match.js';
+import { alignTokens, pairWords } from '../../../../static/js/views/compare/match.js';
 
-const common = (a, b) =>
-  commonPairs([...a], [...b])
-    .map(([i]) => a[i])
-    .join('');
+const told = (a, b) => {
+  const [ours, theirs] = [a.split(' '), b.split(' ')];
+  return pairWords(ours, theirs)
+    .map(([i, j]) => `${ours[i]}/${theirs[j]}`)
+    .join(' ');
+};
 
-test('the longest common subsequence is found in order', () => {
-  equal(common('XMJYAUZ', 'MZJAWXU'), 'MJAU');
-  deepEqual(commonPairs(['a', 'b', 'c'], ['a', 'x', 'c']), [
-    [0, 0],
-    [2, 2],
-  ]);
+test('what was replaced stands against what replaced it', () => {
+  equal(told('a b c d', 'b c d a'), 'a/b b/c c/d d/a', 'texts of one length by position');
+  equal(told('a b c d', 'a X c d Y Z'), 'a/a b/X c/c d/d', 'what is added is left out');
+  equal(
+    told('the old king came', 'the very old king’s son came'),
+    'the/the old/old king/king’s came/came',
+  );
+  equal(
+    told('Il ne chante pas bien', 'Il a fait chanter bien cela'),
+    'Il/Il ne/a chante/fait pas/chanter bien/bien',
+  );
 });
 
-/** All common subsequences, by brute force. */
-function longest(a, b) {
-  if (a === '' || b === '') return 0;
-  if (a[0] === b[0]) return 1 + longest(a.slice(1), b.slice(1));
-  return Math.max(longest(a.slice(1), b), longest(a, b.slice(1)));
+/** A side whose tokens are pieces, `_` for a space. */
+function side(...pieces) {
+  const texts = pieces.map((piece) => piece.replace('_', ' '));
+  const text = texts.join('');
+  const tokens = texts.map((piece, at) => {
+    const start = texts.slice(0, at).join('').length;
+    return { text: piece, start, end: start + piece.length, id: at, is_special: false, word: at };
+  });
+  return { trace: { model: 'm', text, tokens } };
 }
 
-test('the common subsequence has maximal length', () => {
-  let seed = 7;
-  const letter = () => {
-    seed = (seed * 16807) % 2147483647;
-    return 'abc'[seed % 3];
-  };
-  for (let trial = 0; trial < 60; trial += 1) {
-    const [a, b] = [7, 8].map((length) => Array.from({ length }, letter).join(''));
-    equal(commonPairs([...a], [...b]).length, longest(a, b), `${a} ${b}`);
-  }
-});
-
-test('what was replaced has a counterpart', () => {
-  const pairs = (a, b) => withReplaced(commonPairs([...a], [...b]), a.length, b.length);
-  const told = (a, b) => pairs(a, b).map(([i, j]) => a[i] + b[j]);
-  deepEqual(told('abcd', 'abXd'), ['aa', 'bb', 'cX', 'dd'], 'by position');
-  deepEqual(told('abcd', 'bcda'), ['ab', 'bc', 'cd', 'da'], 'texts of one length always so');
-  deepEqual(told('abcd', 'aXcdYZ'), ['aa', 'bX', 'cc', 'dd'], 'what is added is left out');
-  deepEqual(told('abcde', 'aXYde'), ['aa', 'bX', 'cY', 'dd', 'ee']);
-  deepEqual(told('abcd', 'aXYcd'), ['aa', 'cc', 'dd'], 'one for two has none');
+test('a word is compared whole with one of more pieces', () => {
+  const { a, b, pairs, nReplaced } = alignTokens(
+    side('The', '_king', '_s', 'aw', '_it'),
+    side('The', '_king', '’', 's', '_g', 'ot', '_it', '_too'),
+    'source',
+  );
+  const names = pairs.map(([i, j]) => [a[i].text, b[j].text].map((name) => name.trim()).join('/'));
+  deepEqual(names, ['The/The', 'king/king’s', 's/g', 'aw/ot', 'it/it']);
+  equal(nReplaced, 3);
 });

@@ -1,15 +1,9 @@
 import { deepEqual, equal } from 'node:assert/strict';
 import { test } from 'node:test';
 
-import {
-  difference,
-  meanMoved,
-  movedIn,
-  weightsSeen,
-} from '../../../../static/js/views/compare/heads.js';
 import { nextChange } from '../../../../static/js/views/compare/next_token.js';
 import { writeEdits, pathsOf } from '../../../../static/js/views/compare/edits.js';
-import { near, sampleTrace } from '../../sample.js';
+import { near } from '../../sample.js';
 
 const WISH = {
   kind: 'heads',
@@ -36,21 +30,6 @@ test('an edit is sent as the API takes it', () => {
   deepEqual(writeEdits(four), [{ kind: 'quantize', bits: 4 }]);
   const modules = ['*.embedding'];
   deepEqual(writeEdits({ ...four, modules }), [{ kind: 'quantize', bits: 4, parts: modules }]);
-});
-
-test('the attention moved in a head matches its matrix of changes', () => {
-  const site = 'decoder.layers.1.self_attention.weights';
-  const a = sampleTrace().tensors[site];
-  const data = Float32Array.from({ length: 50 }, (_, at) => (at % 5 === 0 ? 1 : 0));
-  const b = { ...a, scale: 1, data };
-  const pairs = [0, 1, 3].map((row) => [row, Math.min(row, 2)]);
-  for (const head of [0, 1]) {
-    const [from, to] = [a, b].map((array) =>
-      weightsSeen({ tensors: { [site]: array } }, site, head),
-    );
-    const moved = meanMoved(difference(from, to, pairs, pairs));
-    near(movedIn(a, b, head, pairs, pairs), moved, 1e-12);
-  }
 });
 
 const TEXTS = ['a', ' b', ' c', '\n'];
