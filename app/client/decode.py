@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -238,18 +239,21 @@ def read_safetensors(content: bytes) -> tuple[dict[str, NamedArray], dict[str, A
     return arrays, members
 
 
+_adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
+
+
 def read_json(kind: type[Answer]) -> Callable[[bytes], Answer]:
     """Return a reader of JSON answers of a type.
 
     The reader raises `UnreadableAnswer` if the JSON does not have that type.
     """
-    adapter = TypeAdapter(kind)
 
     def read(content: bytes) -> Answer:
         try:
-            return adapter.validate_json(content)
+            answer: Answer = _adapter(kind).validate_json(content)
         except ValueError as error:
             raise UnreadableAnswer(f"the answer is not one of Headlight's: {error}") from error
+        return answer
 
     return read
 

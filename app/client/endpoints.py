@@ -73,22 +73,6 @@ BASE = "/api/v1"
 
 Answer = TypeVar("Answer")
 
-_read_models = read_json(ModelsAnswer)
-_read_model = read_json(ModelAnswer)
-_read_limits = read_json(dict[str, LimitAnswer])
-_read_experiments = read_json(ExperimentsAnswer)
-_read_description = read_json(ExperimentAnswer)
-_read_link = read_json(LinkAnswer)
-_read_link_state = read_json(LinkStateAnswer)
-_read_tasks = read_json(TasksAnswer)
-_read_circuit = read_json(CircuitAnswer)
-_read_atlas = read_json(AtlasAnswer)
-_read_atlas_head = read_json(AtlasHeadAnswer)
-_read_atlas_spread = read_json(AtlasSpreadAnswer)
-_read_atlas_search = read_json(AtlasSearchAnswer)
-_read_atlas_matches = read_json(AtlasMatchesAnswer)
-_read_tokenized = read_json(TokenizeAnswer)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Call(Generic[Answer]):
@@ -183,17 +167,17 @@ def takes(
 
 def models() -> Call[ModelsAnswer]:
     """Every model of the server, in short: `model` adds its sites and figures."""
-    return Call(method="GET", path=f"{BASE}/models", read=_read_models)
+    return Call(method="GET", path=f"{BASE}/models", read=read_json(ModelsAnswer))
 
 
 def model(model: str) -> Call[ModelAnswer]:
     """One model's card, with its sites and figures."""
-    return Call(method="GET", path=f"{BASE}/models/{_segment(model)}", read=_read_model)
+    return Call(method="GET", path=f"{BASE}/models/{_segment(model)}", read=read_json(ModelAnswer))
 
 
 def atlas(model: str) -> Call[AtlasAnswer]:
     """Describe what a model's atlas was made of."""
-    return Call(method="GET", path=_atlas(model), read=_read_atlas)
+    return Call(method="GET", path=_atlas(model), read=read_json(AtlasAnswer))
 
 
 def atlas_head(model: str, *, attention: str, head: SupportsIndex) -> Call[AtlasHeadAnswer]:
@@ -205,7 +189,9 @@ def atlas_head(model: str, *, attention: str, head: SupportsIndex) -> Call[Atlas
         head: its number.
     """
     params = _given({"attention": attention, "head": head})
-    return Call(method="GET", path=f"{_atlas(model)}/head", read=_read_atlas_head, params=params)
+    return Call(
+        method="GET", path=f"{_atlas(model)}/head", read=read_json(AtlasHeadAnswer), params=params
+    )
 
 
 def atlas_spread(model: str, *, attention: str, head: SupportsIndex) -> Call[AtlasSpreadAnswer]:
@@ -217,7 +203,7 @@ def atlas_spread(model: str, *, attention: str, head: SupportsIndex) -> Call[Atl
         head: its number.
     """
     path, params = f"{_atlas(model)}/spread", _given({"attention": attention, "head": head})
-    return Call(method="GET", path=path, read=_read_atlas_spread, params=params)
+    return Call(method="GET", path=path, read=read_json(AtlasSpreadAnswer), params=params)
 
 
 @takes(AtlasSearchRequest)
@@ -228,7 +214,7 @@ def atlas_search(model: str, **options: Unpack[AtlasSearchArguments]) -> Call[At
         for name, value in _given(options).items()
     }
     path = f"{_atlas(model)}/search"
-    return Call(method="GET", path=path, read=_read_atlas_search, params=params)
+    return Call(method="GET", path=path, read=read_json(AtlasSearchAnswer), params=params)
 
 
 def atlas_matches(model: str, *, other: str) -> Call[AtlasMatchesAnswer]:
@@ -239,7 +225,7 @@ def atlas_matches(model: str, *, other: str) -> Call[AtlasMatchesAnswer]:
         other: the id of the other model.
     """
     path, params = f"{_atlas(model)}/matches", {"other": other}
-    return Call(method="GET", path=path, read=_read_atlas_matches, params=params)
+    return Call(method="GET", path=path, read=read_json(AtlasMatchesAnswer), params=params)
 
 
 def _atlas(model: str) -> str:
@@ -248,7 +234,7 @@ def _atlas(model: str) -> str:
 
 def limits() -> Call[dict[str, LimitAnswer]]:
     """Every limit in force, by name."""
-    return Call(method="GET", path=f"{BASE}/limits", read=_read_limits)
+    return Call(method="GET", path=f"{BASE}/limits", read=read_json(dict[str, LimitAnswer]))
 
 
 def weights(name: Strings, *, model: str) -> Call[dict[str, NamedArray]]:
@@ -379,7 +365,7 @@ def generate(
 
 def tasks() -> Call[TasksAnswer]:
     """Every task for circuits that ships, with its rule."""
-    return Call(method="GET", path=f"{BASE}/tasks", read=_read_tasks)
+    return Call(method="GET", path=f"{BASE}/tasks", read=read_json(TasksAnswer))
 
 
 @takes(CircuitRequest)
@@ -387,7 +373,7 @@ def circuit(*, model: str, **options: Unpack[CircuitArguments]) -> Call[CircuitA
     """Find the few edges of a model that do a task, and measure their own run."""
     body = _given(options)
     path = f"{BASE}/models/{_segment(model)}/circuit"
-    return Call(method="POST", path=path, read=_read_circuit, body=body)
+    return Call(method="POST", path=path, read=read_json(CircuitAnswer), body=body)
 
 
 @takes(PositionalRequest)
@@ -400,13 +386,13 @@ def positional(length: SupportsIndex, **options: Unpack[PositionalArguments]) ->
 
 def experiments() -> Call[ExperimentsAnswer]:
     """Every experiment in short."""
-    return Call(method="GET", path=f"{BASE}/experiments", read=_read_experiments)
+    return Call(method="GET", path=f"{BASE}/experiments", read=read_json(ExperimentsAnswer))
 
 
 def experiment_description(name: str) -> Call[ExperimentAnswer]:
     """One experiment: its parameters with their limits, its arrays, and what to see."""
     path = f"{BASE}/experiments/{_segment(name)}"
-    return Call(method="GET", path=path, read=_read_description)
+    return Call(method="GET", path=path, read=read_json(ExperimentAnswer))
 
 
 def experiment(name: str, /, **parameters: Any) -> Call[Experiment]:
@@ -444,7 +430,9 @@ def share(state: str) -> Call[LinkAnswer]:
     Args:
         state: the fragment of the page's address, without `#`.
     """
-    return Call(method="POST", path=f"{BASE}/links", read=_read_link, body={"state": state})
+    return Call(
+        method="POST", path=f"{BASE}/links", read=read_json(LinkAnswer), body={"state": state}
+    )
 
 
 def link(link_id: str) -> Call[str]:
@@ -514,11 +502,11 @@ def _segment(name: str) -> str:
 
 
 def _read_tokens(content: bytes) -> list[TokenAnswer]:
-    return _read_tokenized(content).tokens
+    return read_json(TokenizeAnswer)(content).tokens
 
 
 def _read_state(content: bytes) -> str:
-    return _read_link_state(content).state
+    return read_json(LinkStateAnswer)(content).state
 
 
 def _read_arrays(content: bytes) -> dict[str, NamedArray]:
