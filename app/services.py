@@ -22,7 +22,7 @@ from headlight.schemas.traces import TokenizeRequest, TraceRequest
 from headlight.serialization.formats import ResponseFormat
 from headlight.serialization.sending import Outgoing
 from headlight.serialization.trace import encode
-from headlight.serving.concurrency import ClientLeft, Desk, run_in_thread
+from headlight.serving.concurrency import ClientLeft, Desk, Places, run_in_thread
 from headlight.serving.engine import Engine, is_fatal
 from headlight.serving.experiment_runs import Experiments
 from headlight.serving.links import Links
@@ -59,6 +59,9 @@ FILE_SECONDS = 10.0
 
 MAX_COMPUTATIONS = 64
 """Short work that is no pass, on one thread: tokens, tiles, encodings, saved pages."""
+
+MAX_PAGES = 4
+"""Saved pages that may be made at one time, of 1 s and 2 MB each."""
 
 MAX_CONVERSATIONS = 16
 """Conversations whose text a chat template makes, on one thread: it is a stranger's."""
@@ -157,6 +160,7 @@ class Services:
             for_visitors=settings.visitors_profile or bool(settings.api_keys),
         )
         self.circuits, self.files, self.computations, self.searches, self.chats = _desks(settings)
+        self.pages = Places(MAX_PAGES, "too-many-pages", "pages are being made")
         self.atlases = Atlases(self.registry, settings.atlas_dir)
         self.loads = Loads(self.registry, settings.load_seconds)
         metrics = self.metrics

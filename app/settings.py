@@ -208,7 +208,7 @@ class Settings(BaseSettings):
         gt=0,
     )
     tile_bytes: int = _limit(
-        536_870_912,
+        268_435_456,
         "bytes",
         "Memory for the queries and keys of traces with a resolution, of which tiles are computed. "
         "A trace that needs more has no tiles; 0 keeps none.",

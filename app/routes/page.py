@@ -18,6 +18,7 @@ from headlight.routes.strict_json import JsonRoute
 from headlight.schemas import SAFETENSORS
 from headlight.schemas.traces import TraceRequest
 from headlight.serialization.formats import ResponseFormat
+from headlight.serialization.trace import encode
 from headlight.services import ServicesDep
 from headlight.serving.concurrency import client_left
 from headlight.serving.experiments import experiment_tabs
@@ -80,37 +81,34 @@ async def saved(body: TraceRequest, request: Request, services: ServicesDep) -> 
     from headlight import saved_page  # imports HTTPX, which a server does not need to start
     from headlight.client.decode import read_trace
 
-    left = client_left(request)
-
-    async def answer(wanted: TraceRequest) -> bytes:
-        _, encoded = await services.traces.trace(
-            wanted, ResponseFormat(media_type=SAFETENSORS), left
-        )
-        encoded.reservation.release()
-        return encoded.body
-
-    with ExitStack() as stack:
+    left, traces = client_left(request), services.traces
+    sent_as = ResponseFormat(media_type=SAFETENSORS)
+    with services.pages.place(), ExitStack() as stack:
         name = await services.use_model(body.model, stack, left)
         registry = services.registry
         card = model_answer(registry.describe(name), registry.status(name)).model_dump(mode="json")
         everything, *less = saved_page.whole_requests(body, card)
         try:
-            whole = await answer(everything)
+            _, encoded = await traces.trace(everything, sent_as, left)
         except Problem:  # a long text has too many numbers for every view
             if not less:
                 raise
-            whole = await answer(less[0])
-        trace = read_trace(whole)
-        further = [
-            (ask, await answer(wanted))
-            for ask, wanted in saved_page.further_requests(body, card, trace)
-        ]
+            _, encoded = await traces.trace(less[0], sent_as, left)
+        encoded.reservation.release()
+        trace = read_trace(encoded.body)
+        asked = list(saved_page.further_requests(body, card, trace))
+        answers = await traces.continued((wanted for _, wanted in asked), left)
 
-    def page() -> str:
-        held = [*further, *saved_page.positional_answers(card, trace)]
-        return saved_page.render(saved_page.Archive(card=card, whole=whole, further=held))
+        def page() -> str:
+            held = [
+                (ask, encode(answer, sent_as))
+                for (ask, _), answer in zip(asked, answers, strict=True)
+            ]
+            held += saved_page.positional_answers(card, trace)
+            whole = encoded.body
+            return saved_page.render(saved_page.Archive(card=card, whole=whole, further=held))
 
-    return HTMLResponse(await services.computations.run(page, left))
+        return HTMLResponse(await services.computations.run(page, left))
 
 
 @router.get("/api/v1/page")

@@ -154,7 +154,7 @@ class Engine:
                 stops, or the engine has failed; 504: the work took too long.
             ClientDisconnected: the client disconnected before the work was done.
         """
-        result: Result = await self.result(self.submit(Job(work, _call)), client_left)
+        result: Result = await self.result(self.submit(Job(work, call_each)), client_left)
         return result
 
     def submit(self, job: Job) -> Job:
@@ -400,6 +400,7 @@ def without_frames(result: Any) -> Any:
     return result
 
 
-def _call(works: list[Callable[[], Any]]) -> Iterator[tuple[int, Any]]:
+def call_each(works: list[Callable[[], Any]]) -> Iterator[tuple[int, Any]]:
+    """Yield the index and the result of each call, as a `Solve`."""
     for index, work in enumerate(works):
         yield index, work()

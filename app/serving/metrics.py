@@ -119,6 +119,7 @@ class Metrics:
             "cache_misses", "Traces that were neither in the cache nor being computed."
         )
         self.cache_bytes = self._gauge("cache_bytes", "Bytes of the traces in the cache.")
+        self.tile_bytes = self._gauge("tile_bytes", "Bytes kept to compute tiles of maps.")
         self.shared = self._counter("shared", "Requests that waited for another's computation.")
 
         # Responses that their clients have not read yet.

@@ -1,9 +1,11 @@
 """Traces on demand: from the cache, from a job that runs already, or from a new one."""
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import groupby, islice
+from operator import attrgetter
 from typing import Any
 
 from anyio import CapacityLimiter
@@ -22,7 +24,7 @@ from headlight.serialization.sending import (
 )
 from headlight.serialization.trace import Answer, Answers, Sendable, encode
 from headlight.serving.concurrency import ClientLeft, Desk, run_in_thread, unless_client_leaves
-from headlight.serving.engine import Engine, Job
+from headlight.serving.engine import Engine, Job, call_each
 from headlight.serving.metrics import Metrics
 from headlight.serving.replicas import Shared
 from headlight.settings import MAX_LONG_TEXTS, Settings
@@ -30,6 +32,9 @@ from headlight.tracing.batch import solve
 from headlight.tracing.cache import KeptTiles, TraceCache
 from headlight.tracing.jobs import TraceJob, check_texts, trace_job, trace_jobs, way_to_read_more
 from headlight.tracing.progress import PassProgress
+
+MOST_TOGETHER = 8
+"""Further traces that are one job; between two such jobs other work has its turn."""
 
 INLINE_BYTES = 2**16
 """A smaller answer is encoded on the event loop if no pass was needed: in 2 ms at most."""
@@ -91,6 +96,7 @@ class TraceService:
         self._threads = threads
         self._flights = SingleFlight(engine)
         metrics.watch(metrics.cache_bytes, lambda: self.cache.n_bytes)
+        metrics.watch(metrics.tile_bytes, lambda: self.tiles.n_bytes)
 
     async def trace(
         self, request: TraceRequest, sent_as: ResponseFormat, client_left: ClientLeft
@@ -197,6 +203,22 @@ class TraceService:
         jobs = trace_jobs(requests, description, self.registry.precision)
         answers = await self.engine.run(partial(self._solve_all, jobs), client_left)
         return await self.encode(answers, sent_as, client_left)
+
+    async def continued(
+        self, requests: Iterable[TraceRequest], client_left: ClientLeft
+    ) -> list[Answer]:
+        """Return further traces of a text that was read, several a job, which no queue rejects.
+
+        Raises:
+            Problem, ClientDisconnected: as `traces`.
+        """
+        answers: list[Answer] = []
+        for _, alike in groupby(map(self.job, requests), key=attrgetter("batch_key")):
+            while jobs := list(islice(alike, MOST_TOGETHER)):
+                work = partial(self._solve_all, jobs)
+                job = self.engine.submit(Job(work, call_each, is_continuation=True))
+                answers += (await self.engine.result(job, client_left)).answers
+        return answers
 
     def _solve_all(self, jobs: list[TraceJob]) -> Answers:
         """Compute the jobs that are not kept, on the worker thread."""

@@ -5,6 +5,7 @@ import gzip
 import itertools
 import json
 import re
+from contextlib import ExitStack
 
 import pytest
 
@@ -87,6 +88,14 @@ def test_the_saved_page_explains_every_position_with_the_numbers_of_the_api(clie
     parts = explained[1].analyses["logit_attribution"]["parts"]
     told = answer["analyses"]["logit_attribution"]["parts"]["data"]
     assert parts.tolist() == pytest.approx(told, rel=1e-6)
+
+
+def test_one_page_more_than_there_are_places_for_is_refused(client, problem):
+    pages = client.app.state.services.pages
+    with ExitStack() as stack:
+        for _ in range(pages.limit):
+            stack.enter_context(pages.place())
+        problem(client.post("/api/v1/page", json={"text": "the cat"}), 503, "too-many-pages")
 
 
 def test_the_saved_page_explains_the_prediction_that_was_looked_at(client):
