@@ -69,10 +69,10 @@ class Choices:
         return kind()
 
 
-def name_of(model: Served, prediction: int) -> str:
+def names_of(model: Served) -> Callable[[int], str]:
     """Return the name of what a model predicts by its id: the text of a token, or a label."""
     labels = model.description.labels
-    return labels[prediction] if labels else model.tokenizer.text_of(prediction)
+    return labels.__getitem__ if labels else model.tokenizer.text_of
 
 
 class Analysis(ABC):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from headlight.analyses.analysis import Analysis, AnalysisOptions, Choices, Result, name_of
+from headlight.analyses.analysis import Analysis, AnalysisOptions, Choices, Result, names_of
 from headlight.forms import Answer, ArraysAnswer, Number, TensorAnswer, Token, option
 from headlight.model.trace import Trace
 
@@ -266,7 +266,7 @@ def spelled(difference: LogitDifference, model: Served) -> dict[str, Any]:
     return {
         "position": difference.position,
         **{
-            name: {"id": token, "text": name_of(model, token)}
+            name: {"id": token, "text": names_of(model)(token)}
             for name, token in (("token", difference.token), ("against", difference.against))
         },
     }

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import Field
 
-from headlight.analyses.analysis import Analysis, AnalysisOptions, Choices, Result, name_of
+from headlight.analyses.analysis import Analysis, AnalysisOptions, Choices, Result, names_of
 from headlight.forms import MAX_NUMBERS, Answer, TensorAnswer, Token
 from headlight.model.trace import NamedArray, Trace
 
@@ -197,5 +196,5 @@ def _is_made_in_parts(description: Description, *, is_long: bool) -> bool:
 
 def _with_texts(arrays: Mapping[str, NamedArray], model: Served) -> Result:
     """Return the arrays with the texts of their token ids, nested as the ids are."""
-    texts: Any = np.frompyfunc(partial(name_of, model), 1, 1)(arrays["ids"].data)
+    texts: Any = np.frompyfunc(names_of(model), 1, 1)(arrays["ids"].data)
     return Result(arrays, {"texts": texts.tolist()})

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from headlight.analyses.analysis import Choices, Result, name_of
+from headlight.analyses.analysis import Choices, Result, names_of
 from headlight.analyses.differences import (
     ATTRIBUTION_NEEDS,
     ChosenToken,
@@ -106,7 +106,7 @@ class Reasons(OfParts):
                 "probabilities": list(part.probabilities),
                 "top": {
                     "id": part.top[0],
-                    "text": name_of(model, part.top[0]),
+                    "text": names_of(model)(part.top[0]),
                     "probability": part.top[1],
                 },
             }
