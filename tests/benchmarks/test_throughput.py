@@ -4,6 +4,14 @@
 
 The server runs in another process, as it does for others; this one only asks. Every sentence
 is asked once, so none is answered from the cache, which is turned off besides.
+
+Of what the processor does for 64 clients, a third is the pass, a sixth tokens, analyses and JSON,
+and two fifths the event loop: FastAPI's routing and validation, uvicorn, and a system call to write
+each answer. Batches make the pass cheaper and nothing else, so 64 clients get 2.8 times the traces
+of one for a second of the processor, and 2.3 times those of the plain application.
+With batches of 64, the slowest hundredth waits 2.1 times the mean (2.4 if an eighth of the texts is
+ten times as long): the rest of one batch, and the next. With 32 it is 1.9 times, of a mean that is
+half as long again.
 """
 
 import asyncio

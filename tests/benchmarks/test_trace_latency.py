@@ -5,6 +5,11 @@
 Both run on the server's inference thread, by turns, so that whatever else the machine does hits
 both alike. Noise only ever adds, so the best of a few attempts is the truest. No trace is kept, so
 every one is computed.
+
+In processor time of the bare pass: the pass with its captured weights and their copies takes 1.10,
+the next tokens with log-sum-exp, the best 20 of each position and their texts 0.11, JSON 0.08 (0.03
+as safetensors), tokens and the count of numbers 0.06, the request and the id of its trace 0.04; the
+rest, 0.2 to 0.3, is HTTP on both sides. No step alone leads to 1.4.
 """
 
 import asyncio

@@ -52,17 +52,18 @@ LARGE = [
     {"model": "translate", "text": "the cat " * 60, "target": "le chat " * 60, "capture": ["*"]},
     {"model": "fill", "text": "a [MASK] " * 60, "capture": ["*attention*"]},
     {"model": "positions-alibi", "text": "one two " * 50, "capture": ["logits"]},
+    {"model": "stories", "text": "the cat sat " * 2000, "resolution": 256},
 ]
 
 console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
 
 
 class Point(NamedTuple):
-    """The server's memory after so many requests, and the part of it that is finished traces."""
+    """The server's memory after so many requests, and what it keeps of traces and their tiles."""
 
     n_requests: int
     rss: int
-    cache_bytes: float = 0.0
+    kept_bytes: float = 0.0
     second: float = 0.0
 
 
@@ -95,9 +96,9 @@ def main():
                 )
         else:
             curve = asyncio.run(ask(server, tally, asked.requests, asked.people))
-    table = Table("s", "requests", "memory, MB", "of it finished traces, MB", title="Memory")
+    table = Table("s", "requests", "memory, MB", "of it kept, MB", title="Memory")
     for point in curve[:: math.ceil(len(curve) / ROWS)]:
-        sizes = (f"{size / MEGABYTE:.0f}" for size in (point.rss, point.cache_bytes))
+        sizes = (f"{size / MEGABYTE:.0f}" for size in (point.rss, point.kept_bytes))
         table.add_row(f"{point.second:.0f}", f"{point.n_requests:,}", *sizes)
     console.print(table)
     for surprise, count in tally.surprises.most_common(10):
@@ -181,11 +182,12 @@ async def ask_for(server, tally, seconds, n_people, *, pause=0.0, file=None):
 
     async def watch():
         while (second := time.monotonic() - began) < seconds:
-            cached = await asyncio.to_thread(server.gauge, "cache_bytes")
-            curve.append(Point(tally.n_requests, rss_of(server.process.pid), cached, second))
+            kept = await kept_bytes(server)
+            curve.append(Point(tally.n_requests, rss_of(server.process.pid), kept, second))
             if file:
                 print(*curve[-1], sep=",", file=file, flush=True)
             large = chance.choice(LARGE)
+            large = {**large, "text": f"{second:.0f} {large['text']}"}  # whose tiles are new
             await greedy.post("trace, large", "trace", large, (200, 422))
             await asyncio.sleep(max(0.0, SAMPLE_SECONDS - (time.monotonic() - began - second)))
 
@@ -208,13 +210,18 @@ async def ask(server, tally, n_requests, n_people):
         counts = not curve or curve[-1].n_requests < SETTLED or tally.n_requests >= n_requests
         if counts and n_requests > SETTLED:
             await asyncio.sleep(QUIET_SECONDS)
-        cached = await asyncio.to_thread(server.gauge, "cache_bytes")
+        kept = await kept_bytes(server)
         second = time.monotonic() - began
-        curve.append(Point(tally.n_requests, rss_of(server.process.pid), cached, second))
+        curve.append(Point(tally.n_requests, rss_of(server.process.pid), kept, second))
         gc.collect()
     for person in people:
         await person.http.aclose()
     return curve
+
+
+async def kept_bytes(server):
+    gauges = [asyncio.to_thread(server.gauge, name) for name in ("cache_bytes", "tile_bytes")]
+    return sum(await asyncio.gather(*gauges))
 
 
 async def ask_everything(person):
