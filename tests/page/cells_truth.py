@@ -56,7 +56,7 @@ class CellJudge(ViewJudge):
     def _aligned(self, said, of):
         weights = self.asked(capture=[], analyses=["alignment"]).analyses["alignment"]["weights"]
         at, to = (
-            side.tokens[self.unit(of[name], side, True)[0]].word
+            side.tokens[self.unit(of[name], side, "split")[0]].word
             for name, side in (("name", self.judge.target), ("key", self.judge.source))
         )
         equals(of["much"], float(np.asarray(weights)[at, to]))
@@ -127,8 +127,10 @@ class CellJudge(ViewJudge):
             there = [each for each in self.called(bare, other) if each[0] in places]
             if there:
                 found.append((unit, there[0] if len(there) == 1 else None))
+        if ours == theirs:
+            found = [each for each in found if len(each[0]) == 1] or found
         hold(len(found) == 1 or (found and ours != theirs), f"{len(found)} are called {words}")
-        return found[0]
+        return found[0] if len(found) == 1 else (None, None)
 
     @staticmethod
     def places(unit, side, other):
@@ -331,7 +333,7 @@ class CellJudge(ViewJudge):
         if "(byte" in piece:
             return
         if word:
-            pieces = self.unit(f"“{word}", side, are_words=True)
+            pieces = self.unit(f"“{word}", side, "read")
             names = {at: f"“{side.names[at]}”" for at in pieces}
             found = [at for at in pieces if plain(piece) in (names[at], f"{names[at]} at {at}")]
         else:

@@ -41,43 +41,44 @@ class ViewJudge(SceneJudge):
     def sides(self, said):
         return self.judge._sides(said["where"])
 
-    def called(self, words, side, are_words=False):
-        """Return the tokens and the words that are called so, `“keys” at 10` by its first token."""
+    def called(self, words, side, cut=""):
+        """Return the tokens and words that are called so, `“keys” at 10` by its first token.
+
+        Only words, if they are `cut` as a reader does (“read”) or as the tokenizer (“split”).
+        """
         form = rf"{WORD}(?: \((bytes? [\d–]+ of \d+)\))?(?: at (\d+))?"
         name, part, at = re.match(form, words).groups()
-        cut = {}  # as the tokenizer cuts words; a reader's words go first
+        split = {}
         for index, token in enumerate(side.tokens):
-            cut.setdefault(f"s{index}" if token.word is None else token.word, []).append(index)
-        units = [[index] for index in range(len(side.tokens))]
-        for unit in (*side.groups, *cut.values()):
-            if unit[1:] and not any(set(unit) & set(other) for other in units if other[1:]):
-                units.append(unit)
-        words = [*side.groups, *cut.values()]
+            split.setdefault(f"s{index}" if token.word is None else token.word, []).append(index)
+        every = [[index] for index in range(len(side.tokens))] + side.groups
+        units = {"read": side.groups, "split": [*split.values()]}.get(cut, every)
         found = [
             unit
             for unit in units
             if at in (None, str(unit[0]))
-            and not (are_words and (unit not in words or self._is_number(unit, side)))
+            and not (cut and self._is_number(unit, side))
             and (
                 side.names[unit[0]] == f"{part} of {name}"
                 if part
                 else (plain(name) or name) in self._called(unit, side)
             )
         ]
-        return [unit for unit in found if len(unit) == 1] or found
+        return [unit for at, unit in enumerate(found) if unit not in found[:at]]
 
-    def unit(self, words, side, are_words=False):
+    def unit(self, words, side, cut=""):
         """Return the tokens that a name in a view names."""
-        whole = self.called(words, side, are_words)
-        if are_words and not whole:  # digits, and letters of a script without spaces, are apart
+        found = self.called(words, side, cut)
+        if cut and not found:  # digits, and letters of a script without spaces, are apart
             return self.unit(words, side)
+        whole = [unit for unit in found if len(unit) == 1] or found
         is_one = len(whole) == 1 or re.search(r"” at \d|\(byte.*\)", words)
         hold(whole and is_one, f"{len(whole)} are called {words}")
         return whole[-1 if "(byte" in words else 0]
 
     def word(self, name, side):
         """Return the tokens of a word that is named; it is whole, but for a number's digits."""
-        unit = self.unit(name, side, are_words=True)
+        unit = self.unit(name, side, "read")
         word = side.word_of(unit[0])
         is_whole = word is None or unit == list(side.words[word].tokens)
         hold(is_whole or side.words[word].is_number, "it is a piece of a word")
@@ -452,7 +453,10 @@ class ViewJudge(SceneJudge):
         rows, columns = self.judge.target, self.judge.source
         for word, source in pairs:
             hold(re.search(r"\w", of[word]) and re.search(r"\w", of[source]), "it is no word")
-            at, to = self.unit(of[word], rows, True)[0], self.unit(of[source], columns, True)[0]
+            at, to = (
+                self.unit(of[word], rows, "split")[0],
+                self.unit(of[source], columns, "split")[0],
+            )
             row = np.asarray(weights)[rows.tokens[at].word]
             key = columns.tokens[to].word
             hold(row[key] == row.max() and row[key] >= 0.5, f"its weight is {row[key]:.2f}")
@@ -460,15 +464,15 @@ class ViewJudge(SceneJudge):
     def _swaps(self, _, of):
         self._linked(of, ("one", "right"), ("other", "left"))
         rows, columns = self.judge.target, self.judge.source
-        one, other = (self.unit(of[name], rows, True)[0] for name in ("one", "other"))
-        left, right = (self.unit(of[name], columns, True)[0] for name in ("left", "right"))
+        one, other = (self.unit(of[name], rows, "split")[0] for name in ("one", "other"))
+        left, right = (self.unit(of[name], columns, "split")[0] for name in ("left", "right"))
         hold(one < other and left < right, "they stand in the same order")
 
     def _becomes(self, _, of):
         words = [found.group() for found in re.finditer(UNIT, of["words"])]
         for word in words:
             self._linked({"a": word, "b": of["one"]}, ("a", "b"))
-        places = [self.unit(word, self.judge.target, True)[0] for word in words]
+        places = [self.unit(word, self.judge.target, "split")[0] for word in words]
         hold(len(words) > 1 and places == sorted(places), "no several words")
 
     def _counts(self, _, of):
