@@ -153,6 +153,10 @@ def _at(trace: Trace, step: Mapping[str, Any], axis: str) -> str:
     is_source = step["attention"].startswith("encoder") or (
         axis == "key" and "cross_attention" in step["attention"]
     )
-    tokens = trace.tokens if is_source or trace.target_tokens is None else trace.target_tokens
-    place = step[axis]
-    return f"“{tokens[place].text}” ({place})"
+    tokens, text = trace.tokens, trace.text
+    if not is_source and trace.target_tokens is not None:
+        tokens, text = trace.target_tokens, trace.target or ""
+    place, token = step[axis], tokens[step[axis]]
+    pieces = [each for each in tokens if token.word is not None and each.word == token.word]
+    of = f" of “{text[pieces[0].start : pieces[-1].end].strip()}”" if len(pieces) > 1 else ""
+    return f"“{token.text}”{of} ({place})"

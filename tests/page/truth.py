@@ -473,7 +473,8 @@ class Judge:
             parts = [at for at, name in enumerate(side.names) if name.startswith("byte")]
             hold(2 * len(parts) > len(typed), "less is bytes")
         else:
-            hold(match[3] == "this nearly letter by letter", "no grammar")
+            unit = "digit" if all(w.is_number for w in words) else "letter"
+            hold(match[3] == f"this nearly {unit} by {unit}", "no grammar")
             letters, tokens = sum(len(w.text) for w in words), sum(len(w.tokens) for w in words)
             hold(letters < 1.5 * tokens, f"{letters / tokens:.2f} letters a token")
 

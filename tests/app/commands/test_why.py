@@ -26,6 +26,7 @@ def test_each_step_has_its_share_and_what_is_left_without_it():
     assert "makes" in rest[0]
     assert "→logits, the difference goes from" in rest[0]
     assert "The largest part of it came from the token" in rest[0]
+    assert "“s” of “keys” (3)" in run("stories", "The keys to the cabinet").output
 
 
 def test_json_has_the_steps_of_the_analysis():
@@ -55,8 +56,9 @@ def test_a_loaded_model_says_the_same_lines_and_shows_its_page(tmp_path):
 class Told:
     """A trace whose thread is written by hand."""
 
+    text = "ab"
     tokens = tuple(
-        Token(id=at, text=text, start=0, end=1, word=0, is_special=False)
+        Token(id=at, text=text, start=0, end=1, word=at, is_special=False)
         for at, text in enumerate(("a", "b"))
     )
     target_tokens = None

@@ -55,7 +55,8 @@ function howRead(trace) {
     ],
     [0, 0],
   );
-  if (nLetters < FEW_LETTERS * nTokens) return 'this nearly letter by letter';
+  const unit = counted.every(({ isNumber }) => isNumber) ? 'digit' : 'letter';
+  if (nLetters < FEW_LETTERS * nTokens) return `this nearly ${unit} by ${unit}`;
   const [apart, what] = [inPieces.length + letters, letters ? 'words and signs' : 'words'];
   if (all === 1) return 'this word in pieces';
   if (apart === all) return `${all === 2 && !letters ? 'both' : `all ${all}`} ${what} in pieces`;

@@ -227,18 +227,22 @@ test('a replaced word is compared with the one in its place, and named by both',
   );
 });
 
-test('of texts of unequal length, a token without a counterpart is left out', () => {
-  const tokens = [TOKENS[0], TOKENS[1], TOKENS[3], TOKENS[4]];
-  const compare_text = 'it <b> it';
-  const weights = tensor(['head', 'query', 'key'], [2, 4, 4], () => 0.25);
+test('a word is compared whole with one of more pieces, and one without a counterpart left out', () => {
+  const tokens = [TOKENS[0], TOKENS[1], word(8, ' r', 2), word(9, 'an', 4), TOKENS[3]];
+  const compare_text = 'it ran <b>';
+  const weights = tensor(['head', 'query', 'key'], [2, 5, 5], () => 0.25);
   const trace = traceB();
-  const tensors = { ...trace.tensors, [SITE]: weights, logits: logits(4, () => 0) };
+  const tensors = { ...trace.tensors, [SITE]: weights, logits: logits(5, () => 0) };
   const after = { trace: { ...trace, tensors, text: compare_text, tokens } };
   const state = { compare_with: 'text', compare_text, answers: { before: before(), after } };
   const { difference } = figures(state);
-  deepEqual(difference.grid.rowLabels, ['<s>', 'it', '<b>', 'it']);
+  deepEqual(difference.grid.rowLabels, ['<s>', 'it', 'saw/ran', '<b>']);
+  match(
+    plain(difference.grid.describe(2, 0)),
+    /^From “saw\/ran” to “<s>” the weight is .* and 0\.250 in B/,
+  );
   equal(Object.fromEntries(difference.facts)['Compared words and pieces'], '4 of 5 and 4');
-  match(plain(figures({ ...state, query: 2 }).next.notice), /“saw” has no counterpart in B/);
+  match(plain(figures({ ...state, query: 4 }).next.notice), /“it” at 4 has no counterpart in B/);
 });
 
 test('a second sentence is requested, and a rejected one shows its problem', () => {
