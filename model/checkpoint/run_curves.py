@@ -44,25 +44,22 @@ PICTURES = (
 """The title, the unit and the lines of each picture, by their names in ``metrics.jsonl``."""
 
 
-def curves_of(
-    runs: Mapping[str, Sequence[Mapping[str, Any]]], *, loss_of: str = "a token"
-) -> dict[str, Any]:
+def curves_of(metrics: Sequence[Mapping[str, Any]], *, loss_of: str = "a token") -> dict[str, Any]:
     """Reduce the lines of ``metrics.jsonl`` to at most 60 points a curve.
 
     A point is the mean over its steps and is placed at the last of them. A run writes natural
     logarithms; curves are in bits.
 
     Args:
-        runs: the lines of each run by its name, which is empty if there is only one.
+        metrics: the lines.
         loss_of: the unit of which the loss is the mean.
     """
     pictures = []
     for title, unit, names in PICTURES:
-        if title == "Loss" and any("reward" in line for lines in runs.values() for line in lines):
+        if title == "Loss" and any("reward" in line for line in metrics):
             continue  # the loss of a policy gradient says nothing
         lines = [
-            {"name": _named(called, run, is_alone=len(names) == 1), **points}
-            for run, metrics in runs.items()
+            {"name": called, **points}
             for name, called in names.items()
             if (points := _points(metrics, name, math.log(2) if unit.startswith("bits") else 1))
         ]
@@ -70,11 +67,6 @@ def curves_of(
             measure = f"{unit} {loss_of}" if title == "Loss" else unit
             pictures.append({"title": title, "unit": measure, "lines": lines})
     return {"pictures": pictures}
-
-
-def _named(called: str, run: str, *, is_alone: bool) -> str:
-    """Name a curve by its run, and by its figure if the picture has several or one run."""
-    return run if run and is_alone else ", ".join(filter(None, (called, run)))
 
 
 def _points(
@@ -105,7 +97,7 @@ def write_curves(folder: Path, metrics: Path, *, loss_of: str = "a token") -> No
         loss_of: the unit of which the loss is the mean.
     """
     lines = [json.loads(line) for line in metrics.read_text(encoding="utf-8").splitlines()]
-    curves = curves_of({"": lines}, loss_of=loss_of)
+    curves = curves_of(lines, loss_of=loss_of)
     (folder / CURVES).write_text(to_json(curves), encoding="utf-8")
 
 

@@ -30,7 +30,7 @@ def picture(curves, title):
 
 
 def test_a_point_is_the_mean_since_the_point_before():
-    found = picture(curves_of({"": lines(150, rule=float)}), "Points by the rule")
+    found = picture(curves_of(lines(150, rule=float)), "Points by the rule")
     (line,) = found["lines"]
     assert line["steps"] == [number * 150 // 60 for number in range(1, 61)]
     before = [0, *line["steps"]]
@@ -42,7 +42,7 @@ def test_a_point_is_the_mean_since_the_point_before():
 
 @pytest.mark.parametrize("count", [61, 130, 340, 1300])
 def test_no_point_has_fewer_steps_than_another_but_one(count):
-    found = picture(curves_of({"": lines(count, rule=float)}), "Points by the rule")
+    found = picture(curves_of(lines(count, rule=float)), "Points by the rule")
     steps = [0, *found["lines"][0]["steps"]]
     sizes = {last - first for first, last in pairwise(steps)}
     assert max(sizes) - min(sizes) <= 1
@@ -50,28 +50,20 @@ def test_no_point_has_fewer_steps_than_another_but_one(count):
 
 
 def test_what_a_run_writes_in_nats_is_drawn_in_bits():
-    found = picture(
-        curves_of({"": lines(2, kl=lambda _: math.log(8))}), "Divergence from the start"
-    )
+    found = picture(curves_of(lines(2, kl=lambda _: math.log(8))), "Divergence from the start")
     assert found["lines"][0]["values"] == [3, 3]
 
 
 def test_the_loss_of_a_reward_model_is_that_of_a_pair():
-    assert picture(curves_of({"": lines(4)}), "Loss")["unit"] == "bits a token"
-    assert picture(curves_of({"": lines(4)}, loss_of="a pair"), "Loss")["unit"] == "bits a pair"
+    assert picture(curves_of(lines(4)), "Loss")["unit"] == "bits a token"
+    assert picture(curves_of(lines(4), loss_of="a pair"), "Loss")["unit"] == "bits a pair"
     (rater,) = ZOO.glob("stories-reward")
     assert picture(read_curves(rater), "Loss")["unit"] == "bits a pair"
 
 
-def test_runs_stand_beside_each_other_and_a_figure_of_one_step_is_no_curve():
-    curves = curves_of({"with": lines(4, kl=float), "without": lines(4, kl=abs, rule=float)[:3]})
-    assert [line["name"] for line in picture(curves, "Divergence from the start")["lines"]] == [
-        "with",
-        "without",
-    ]
-    assert [line["name"] for line in picture(curves, "Points by the rule")["lines"]] == ["without"]
-    assert [line["name"] for line in picture(curves, "Loss")["lines"]] == ["validation, with"]
-    assert picture(curves_of({"": lines(4, reward=float)}), "Loss") is None
+def test_a_figure_of_one_step_is_no_curve_nor_the_loss_of_a_policy():
+    assert picture(curves_of(lines(1, rule=float)), "Points by the rule") is None
+    assert picture(curves_of(lines(4, reward=float)), "Loss") is None
 
 
 def test_a_run_writes_what_is_read(tmp_path):
@@ -79,7 +71,7 @@ def test_a_run_writes_what_is_read(tmp_path):
     (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in metrics))
     assert read_curves(tmp_path) is None
     write_curves(tmp_path, tmp_path / "metrics.jsonl")
-    assert read_curves(tmp_path) == curves_of({"": metrics})
+    assert read_curves(tmp_path) == curves_of(metrics)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +80,7 @@ def test_a_run_writes_what_is_read(tmp_path):
         ("{", "unexpected end"),
         ('{"pictures": [{"title": "Loss"}]}', "is malformed"),
         (
-            to_json(curves_of({"": lines(4, loss=float)})).replace("[1, 2, 3, 4]", "[1, 2]"),
+            to_json(curves_of(lines(4, loss=float))).replace("[1, 2, 3, 4]", "[1, 2]"),
             "is malformed",
         ),
     ],
