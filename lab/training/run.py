@@ -50,9 +50,6 @@ from headlight.model.tokenizer import Tokenizer, read_tokenizer, train_tokenizer
 from headlight.model.transformer import Transformer
 
 MAX_VOCAB_SIZE = 10_000_000
-FORMER = {"method": "reinforce", "draws": 1, "baseline": "group", "divisor": "deviation"}
-FORMER |= {"negative": 1.0, "kl": 0.0, "process": 0.0, "curriculum": 0}
-"""Settings that `reasoning` once had, with the values that a run may still name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -432,10 +429,6 @@ def _from_json(text: str) -> Run:
         raise ValueError("it is not a JSON object")
     recipe = data.get("recipe", "stories")  # the only one when runs did not name theirs
     parts = {part: data[part] for part in PARTS}
-    is_former = recipe == "reasoning"
-    if is_former and all(parts["rows"].get(n, value) == value for n, value in FORMER.items()):
-        gone = {*FORMER, "cycle"}
-        parts["rows"] = {n: value for n, value in parts["rows"].items() if n not in gone}
     return Run(
         recipe=recipe,
         corpus=tuple(data["corpus"]),

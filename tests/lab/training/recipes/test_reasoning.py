@@ -126,19 +126,3 @@ def test_a_damaged_state_is_named(tmp_path):
     (loop.out / "training.safetensors").write_bytes(b"no state")
     with pytest.raises(CheckpointError, match="does not continue this run"):
         resume(loop.out, device="cpu")
-
-
-def test_a_run_that_names_its_method_is_read(tmp_path):
-    """`reasoning` once had two, and two baselines."""
-    loop = make(tmp_path)
-    loop.run()
-    path = loop.out / "run.json"
-    asked = json.loads(path.read_text())
-    asked["rows"] |= {"method": "reinforce", "cycle": 50, "draws": 1, "baseline": "group"}
-    asked["rows"] |= {"divisor": "deviation", "kl": 0.0}
-    path.write_text(json.dumps(asked))
-    assert resume(loop.out, device="cpu").step == 6
-    asked["rows"]["method"] = "expert"
-    path.write_text(json.dumps(asked))
-    with pytest.raises(CheckpointError, match=r"there is no setting 'rows\.method'"):
-        resume(loop.out, device="cpu")
