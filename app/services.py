@@ -52,6 +52,9 @@ N_THREADS = 2
 MAX_CIRCUITS = 4
 """Circuits that may be asked for at one time; one is computed at a time."""
 
+MAX_READINGS = 4
+"""Readings of the project's texts, for what a head does over them; one is computed at a time."""
+
 MAX_FILES = 4
 """Chapters that readers drop, and their right answers; one is computed at a time."""
 
@@ -75,11 +78,15 @@ def terminate() -> None:
 
 
 def _desks(settings: Settings) -> Iterator[Desk]:
-    """Yield the desks: circuits, dropped files, short work, searches of atlases, conversations."""
+    """Yield the desks: circuits, texts, files, short work, searches of atlases, conversations."""
     for most, title, many, seconds, late in (
         (
             *(MAX_CIRCUITS, "too-many-circuits", "circuits are being looked for"),
             *(settings.long_seconds, "the circuit took longer than {} s; send fewer pairs"),
+        ),
+        (
+            *(MAX_READINGS, "too-many-readings", "texts are being read"),
+            *(settings.long_seconds, "the texts were not read within {} s; try it later"),
         ),
         (
             *(MAX_FILES, "too-many-files", "files of readers are being read"),
@@ -159,7 +166,8 @@ class Services:
             settings.device,
             for_visitors=settings.visitors_profile or bool(settings.api_keys),
         )
-        self.circuits, self.files, self.computations, self.searches, self.chats = _desks(settings)
+        self.circuits, self.readings, *desks = _desks(settings)
+        self.files, self.computations, self.searches, self.chats = desks
         self.pages = Places(MAX_PAGES, "too-many-pages", "pages are being made")
         self.atlases = Atlases(self.registry, settings.atlas_dir)
         self.loads = Loads(self.registry, settings.load_seconds)

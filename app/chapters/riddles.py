@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from headlight.model.corpus import read_documents, read_pairs
 from headlight.model.profiles.ablation import passes
-from headlight.model.profiles.folder import ENGLISH_FRENCH, SAMPLE
+from headlight.model.profiles.folder import documents_of
 from headlight.model.profiles.measure import sentences_of
 from headlight.model.profiles.sums import Reader
 from headlight.model.served import Served
@@ -34,9 +33,7 @@ def riddles_in(model: Served) -> dict[str, str]:
     reader = Reader(model)
     if model.config.kind == "encoder-decoder" or not reader.facts:
         raise ValueError(f"the riddles are of models with attention over one text, not {model.id}")
-    pairs = read_pairs([ENGLISH_FRENCH], source_field="english", target_field="french")
-    documents = [*read_documents([SAMPLE]), *(pair.source for pair in pairs)]
-    inputs = sentences_of(model, documents, N_SENTENCES)
+    inputs = sentences_of(model, documents_of(model), N_SENTENCES)
     weights = {
         (facts.path, number): batch[at].numpy()
         for numbers in passes(inputs)

@@ -49,7 +49,9 @@ def build(
     sample: Annotated[
         int,
         option(
-            "Sentences that the cost of each head is measured on; a hash chooses them.", "N", min=1
+            "Sentences that the cost of each head is measured on; 0 leaves the cost out.",
+            "N",
+            min=0,
         ),
     ] = 1000,
     tags: Annotated[

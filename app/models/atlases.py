@@ -1,15 +1,17 @@
 """The atlases of the models: found by the model's id, read once while their files do not change."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import orjson
 from cachetools import LRUCache
 
 from headlight.model.atlas import layout
 from headlight.model.atlas.layout import Atlas, AtlasError, read_atlas
-from headlight.model.checkpoint.files import read_file
+from headlight.model.checkpoint.files import CheckpointError
+from headlight.model.checkpoint.profile import read_profile
+from headlight.model.description import Description
 from headlight.models.model_registry import Registry
 from headlight.problems import Problem
 
@@ -61,21 +63,17 @@ class Atlases:
         summary: Mapping[str, Any] = self._once(atlas.folder, layout.SUMMARY, "", atlas.summary)
         return summary
 
-    def profile(self, atlas: Atlas) -> Mapping[str, Any]:
-        """Return the profile of the heads of an atlas.
-
-        Raises:
-            Problem: 404, the file is damaged.
-        """
-
-        def read() -> Any:
-            try:
-                return orjson.loads(read_file(atlas.folder, layout.HEADS, layout.MAX_SUMMARY))
-            except (OSError, ValueError) as error:
-                raise AtlasError(f"{layout.HEADS} cannot be read: {error}") from error
-
-        profile: Mapping[str, Any] = self._once(atlas.folder, layout.HEADS, "", read)
-        return profile
+    def described(self, model: str) -> Description:
+        """Return the metadata of a model, with the profile of its atlas if it has no other."""
+        description = self.registry.describe(model)
+        if description.heads is not None or not self.has(description.id):
+            return description
+        try:
+            folder = self.atlas(model).folder
+            read = lambda: read_profile(folder, description.revision)  # noqa: E731
+            return replace(description, heads=self._once(folder, layout.HEADS, "", read))
+        except (Problem, CheckpointError):
+            return description  # asking for the atlas tells the reason
 
     def _folder_of(self, model: str) -> Path | None:
         shown = [self.folder / model] if self.folder else []

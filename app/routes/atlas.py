@@ -1,19 +1,19 @@
 """The atlas of a model: what its heads attend to over a corpus, and searches in it."""
 
 from collections.abc import Callable
-from dataclasses import asdict
+from contextlib import ExitStack
 from functools import partial
-from importlib.util import find_spec
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
 
 from headlight.model.atlas.deciles import spread
 from headlight.model.atlas.layout import AtlasError
-from headlight.model.atlas.matching import MISSING as NO_SCIPY
-from headlight.model.atlas.matching import heads_of, match
+from headlight.model.atlas.matching import heads_of, match, similarity
 from headlight.model.atlas.search import MISSING, Question, SearchTooSlow, is_available, search
+from headlight.model.atlas.space import space
 from headlight.model.atlas.tags import TAGS, kinds_at
+from headlight.model.corpus import CorpusError
 from headlight.models.atlases import Atlases
 from headlight.problems import Problem, described, echo
 from headlight.schemas.atlas import (
@@ -26,6 +26,7 @@ from headlight.schemas.atlas import (
     AtlasMatchesRequest,
     AtlasSearchAnswer,
     AtlasSearchRequest,
+    AtlasSpaceRequest,
     AtlasSpreadAnswer,
 )
 from headlight.services import Services, ServicesDep
@@ -123,15 +124,13 @@ async def atlas_search(
     return AtlasSearchAnswer.model_validate(await _asked(model, ask, request, services))
 
 
-async def _asked(
-    model: str, ask: Callable[..., Any], request: Request, services: Services
-) -> dict[str, Any]:
+async def _asked(model: str, ask: Callable[..., Any], request: Request, services: Services) -> Any:
     """Ask DuckDB about a model's atlas."""
     if not is_available():
         raise Problem(503, "no-search", MISSING)
     seconds = services.settings.search_seconds
     work = partial(_answered, services.atlases, model, partial(ask, seconds=seconds))
-    return asdict(await services.searches.run(work, client_left(request)))
+    return await services.searches.run(work, client_left(request))
 
 
 def _answered(atlases: Atlases, model: str, ask: Callable[..., Any]) -> Any:
@@ -150,30 +149,56 @@ async def atlas_matches(
     request: Request,
     services: ServicesDep,
 ) -> AtlasMatchesAnswer:
-    """Match every head with the head of another model that does the most alike, by both atlases.
+    """Match every head with the head of another model that does the most alike.
 
-    Heads are as similar as the distances, the parts of speech and the scores of their weights over
-    the corpora. The assignment is the best in sum.
+    Heads are as similar as the scores of their profiles; the assignment is the best in sum.
     """
-    if find_spec("scipy") is None:
-        raise Problem(503, "no-search", NO_SCIPY)
     work = partial(_matches, services.atlases, model, query.other)
     matches = await services.searches.run(work, client_left(request))
     return AtlasMatchesAnswer(other=query.other, matches=matches)
 
 
-def _matches(atlases: Atlases, model: str, other: str) -> list[AtlasMatchAnswer]:
+def _matches(atlases: Atlases, *models: str) -> list[AtlasMatchAnswer]:
     heads = []
-    for name in (model, other):
-        atlas = atlases.atlas(name)
-        heads.append(heads_of(atlases.summary(atlas), atlases.profile(atlas)))
+    for name in models:
+        if not (profile := atlases.described(name).heads):
+            detail = f"the heads of '{name}' have no profile; 'headlight profile {name}' makes one"
+            raise Problem(404, "no-profile", detail)
+        heads.append(heads_of(profile))
+    try:
+        matched = match(*heads)
+    except ImportError as error:
+        raise Problem(503, "no-search", str(error)) from error
     return [
         AtlasMatchAnswer(
-            attention=each.head.attention,
-            head=each.head.number,
-            other_attention=each.other.attention,
-            other_head=each.other.number,
-            similarity=each.similarity,
+            attention=head.attention,
+            head=head.number,
+            other_attention=other.attention,
+            other_head=other.number,
+            similarity=similarity(head, other),
         )
-        for each in match(*heads)
+        for head, other in matched
     ]
+
+
+@router.get("/space", include_in_schema=False)
+async def atlas_space(
+    model: Model,
+    query: Annotated[AtlasSpaceRequest, Query()],
+    request: Request,
+    services: ServicesDep,
+) -> dict[str, Any]:
+    """Return the vectors of a head over the project's texts, on their two principal axes.
+
+    Not in the OpenAPI description: the page draws it.
+    """
+    with ExitStack() as stack:
+        model_id = await services.use_model(model, stack, client_left(request))
+
+        def read() -> dict[str, Any]:
+            try:
+                return space(services.registry.checkpoint(model_id), **query.model_dump())
+            except (AtlasError, CorpusError) as error:
+                raise Problem(422, "no-reading", str(error)) from error
+
+        return await services.readings.run(read, client_left(request))

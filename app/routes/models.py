@@ -58,7 +58,7 @@ async def model(
     model: Annotated[str, Path(description="The model's id.")], services: ServicesDep
 ) -> ModelAnswer:
     """One model's card, with its sites and figures."""
-    description = services.registry.describe(model)
+    description = await services.in_thread(partial(services.atlases.described, model), None)
     answer = model_answer(description, services.registry.status(description.id))
     return answer.model_copy(update={"has_atlas": services.atlases.has(description.id)})
 

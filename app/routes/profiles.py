@@ -1,7 +1,7 @@
-"""Profiles of heads, measured at a reader's wish.
+"""Profiles of heads, measured at a reader's wish, and as a file.
 
-Not in the OpenAPI description: the page measures the model that it shows, and a program calls
-`headlight profile MODEL`, which has more options.
+Not in the OpenAPI description: the page measures the model that it shows and links to the file, and
+a program calls `headlight profile MODEL`, which has more options.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Response
 
+from headlight.model.checkpoint.profile import as_parquet
 from headlight.problems import Problem
 from headlight.routes.strict_json import JsonRoute
 from headlight.schemas.profiles import ProfileOffer, ProfileRequest
@@ -32,6 +33,20 @@ async def profile_offer(model: str, services: ServicesDep) -> ProfileOffer:
 def _reason(services: Services, model: str) -> str:
     registry = services.registry
     return services.profiles.reason_against(registry.describe(model), registry.folder(model))
+
+
+@router.get("/{model}/heads.parquet")
+async def heads_file(model: str, services: ServicesDep) -> Response:
+    """Return the measures of all heads as a table, each score with its control."""
+    profile = services.atlases.described(model).heads
+    if not profile:
+        raise Problem(404, "no-profile", f"the heads of '{model}' have no profile")
+    try:
+        content = await services.in_thread(partial(as_parquet, profile), None)
+    except ImportError as error:
+        raise Problem(503, "no-search", str(error)) from error
+    named = {"Content-Disposition": f'attachment; filename="{model}-heads.parquet"'}
+    return Response(content, media_type="application/vnd.apache.parquet", headers=named)
 
 
 async def _open_place() -> AsyncIterator[ExitStack]:

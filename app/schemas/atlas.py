@@ -1,6 +1,6 @@
 """Atlases: what the heads of a model attend to over a corpus, and questions about it."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
@@ -22,6 +22,12 @@ class AtlasHeadRequest(BaseModel):
 
     attention: Path = Field(description="Its path, as `decoder.layers.0.self_attention`.")
     head: int = Field(ge=0, le=MAX_HEAD, description="The head.")
+
+
+class AtlasSpaceRequest(AtlasHeadRequest):
+    """The vectors of a head that are drawn."""
+
+    kind: Literal["reads", "values", "outputs"] = Field(description="Which of its vectors.")
 
 
 class AtlasSearchRequest(BaseModel):
@@ -145,12 +151,23 @@ class AtlasDecileAnswer(Answer):
     )
 
 
+class AtlasWordAnswer(Answer):
+    """A word and its part of speech, with its shares."""
+
+    word: str
+    tag: str
+    share: float = Field(description="Of the head's weights, without those of a token on itself.")
+    base: float = Field(description="Of all tokens of the corpus.")
+
+
 class AtlasSpreadAnswer(Answer):
     """How strongly a head attends over the sentences of a corpus."""
 
     sentences: int
     silent: int = Field(description="In how many no weight reaches the threshold of the atlas.")
     deciles: list[AtlasDecileAnswer] = Field(description="From the weakest to the strongest.")
+    queries: list[AtlasWordAnswer] = Field(description="The commonest words that it attends from.")
+    keys: list[AtlasWordAnswer] = Field(description="The commonest words that it attends to.")
 
 
 class AtlasRankedAnswer(Answer):
@@ -198,7 +215,7 @@ class AtlasMatchAnswer(Answer):
     head: int
     other_attention: str
     other_head: int
-    similarity: float = Field(description="1: both attend alike by every statistic; 0: nothing.")
+    similarity: float = Field(description="1: both attend alike by every score; 0: by none.")
 
 
 class AtlasMatchesAnswer(Answer):

@@ -9,6 +9,7 @@
     layout    the files of an atlas
     search    ask which heads attend from some words to others
     deciles   from the sentences where a head does least to those where it does most
+    space     the vectors of a head on their principal axes
     matching  match the heads of two models
 
 Read `layout`, then `build`, which `headlight atlas build` calls.

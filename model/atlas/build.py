@@ -33,7 +33,7 @@ from headlight.model.profiles.measure import (
 )
 from headlight.model.profiles.sums import HeadSums, Reader, Sight
 from headlight.model.served import Served
-from headlight.model.tracing import ModelInput, tokenize
+from headlight.model.tracing import tokenize
 
 PLAN, LOCK = "plan.json", ".lock"
 
@@ -130,7 +130,8 @@ def _read_missing(
     on_progress: Callable[[Progress], object],
 ) -> None:
     named = settings.named(checkpoint)
-    missing = [part for part in ranges if not _done(out, part.key(named))]
+    done = {path.stem for path in (out / layout.SHARDS).glob("*.json")}
+    missing = [part for part in ranges if part.key(named) not in done]
     sizes = {part.number: _size(part) for part in ranges}
     total = sum(sizes.values())
     n_bytes = total - sum(sizes[part.number] for part in missing)
@@ -153,10 +154,6 @@ def _size(part: Range) -> int:
     return 1 if part.path.lower().endswith(".parquet") else part.end - part.start
 
 
-def _done(out: Path, key: str) -> bool:
-    return (out / layout.SHARDS / f"{key}.json").is_file()
-
-
 def _shards(out: Path, keys: Iterable[str]) -> Iterator[dict[str, Any]]:
     for key in keys:
         path = out / layout.SHARDS / f"{key}.json"
@@ -171,8 +168,8 @@ def _finish(
 ) -> Mapping[str, Any]:
     """Join the shards: profile, summary and facts."""
     facts = Reader(checkpoint).facts
-    named = settings.named(checkpoint)
-    keys = [part.key(named) for part in ranges]
+    is_paired = checkpoint.config.kind == "encoder-decoder"
+    keys = [part.key(settings.named(checkpoint)) for part in ranges]
     sums = {path: HeadSums(of_path.n_heads) for path, of_path in facts.items()}
     counts = dict.fromkeys(("sentences", "tokens", "left_out"), 0)
     n_edges = dict.fromkeys(facts, 0)
@@ -204,7 +201,10 @@ def _finish(
     sentences = Sentences(
         n=counts["sentences"],
         n_tokens=counts["tokens"],
-        sample=_inputs(checkpoint, sorted(sample, key=lambda one: one[1:3])),
+        sample=[
+            tokenize(checkpoint, text, target if is_paired else None)
+            for *_, text, target in sorted(sample, key=lambda one: one[1:3])
+        ],
         example=lambda order: texts[order],
     )
     names = list(dict.fromkeys(Path(part.path).name for part in ranges))
@@ -220,7 +220,7 @@ def _finish(
         **counts,
         "edges": sum(n_edges.values()),
         "attentions": _attentions(facts, n_edges),
-        "has_target": int(checkpoint.config.kind == "encoder-decoder"),
+        "has_target": int(is_paired),
     }
     summary = summarise(layout.Atlas(out.resolve(), manifest))
     write(out / layout.SUMMARY, lambda path: path.write_bytes(orjson.dumps(summary)))
@@ -245,10 +245,3 @@ def _attentions(
         }
         for path, of_path in facts.items()
     }
-
-
-def _inputs(checkpoint: Served, sample: Iterable[tuple[Any, ...]]) -> list[ModelInput]:
-    is_paired = checkpoint.config.kind == "encoder-decoder"
-    return [
-        tokenize(checkpoint, text, target if is_paired else None) for *_, text, target in sample
-    ]

@@ -1,4 +1,4 @@
-"""The sentences of a head from those where it does nothing to those where it does most.
+"""A head's sentences, from those where it does nothing to those where it does most, and its words.
 
 A sentence is placed by the head's largest weight in it, off the first token. The atlas keeps no
 weight below its threshold, so where there is none, that is all that is known.
@@ -6,54 +6,31 @@ weight below its threshold, so where there is none, that is all that is known.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any
 
-from headlight.model.atlas.layout import EDGES, FULL_WEIGHT, SENTENCES, Atlas
+from headlight.model.atlas.layout import EDGES, FULL_WEIGHT, SENTENCES, TOKENS, Atlas
 from headlight.model.atlas.search import (
     SECONDS,
-    Place,
     Question,
     attentions_of,
     connected,
-    sentences_at,
+    places_of,
     sides_of,
-    spans_at,
 )
 
-N_PARTS = 10
+N_PARTS, N_WORDS = 10, 8
 
 
-@dataclass(frozen=True)
-class Decile:
-    """A tenth of the sentences, with the one in its middle.
+def spread(atlas: Atlas, attention: str, head: int, seconds: float = SECONDS) -> dict[str, Any]:
+    """Return how strongly a head attends over the sentences, and between which words.
 
-    Args:
-        low, high: the least and the greatest of the largest weights; 0: below the threshold.
-        sentence: the middle one; its words and spans are empty where no weight is kept.
-    """
-
-    low: float
-    high: float
-    sentence: Place
-
-
-@dataclass(frozen=True)
-class Spread:
-    """How strongly a head attends over the sentences of a corpus.
-
-    Args:
-        silent: in how many of the sentences no weight reaches the threshold.
-        deciles: from the weakest sentences to the strongest; fewer, of fewer than ten sentences.
-    """
-
-    sentences: int
-    silent: int
-    deciles: Sequence[Decile]
-
-
-def spread(atlas: Atlas, attention: str, head: int, seconds: float = SECONDS) -> Spread:
-    """Return the deciles of a head.
+    Returns:
+        The number of ``sentences``; how many are ``silent``: no weight reaches the threshold;
+        ``deciles`` from the weakest to the strongest, fewer of fewer than ten sentences: the least
+        and the greatest of the largest weights as ``low`` and ``high``, 0 below the threshold, and
+        the ``sentence`` in the middle. ``queries`` and ``keys``: the words that its weights are
+        from and to most often, not on themselves, with their ``share`` and that of the corpus's
+        tokens as ``base``.
 
     Raises:
         AtlasError, SearchTooSlow, Cancelled, ImportError: as `search`.
@@ -85,29 +62,34 @@ def spread(atlas: Atlas, attention: str, head: int, seconds: float = SECONDS) ->
                 {**files, "numbers": numbers},
             )
         }
-        texts, spans = sentences_at(run, atlas, numbers), spans_at(run, atlas, numbers)
-    of_query, of_key = sides_of(atlas, attention)
-
-    def place_of(number: int) -> Place:
-        weight, query, key, *words = pairs.get(number, (0, 0, 0, "", ""))
-        return Place(
-            attention=attention,
-            head=head,
-            weight=weight / FULL_WEIGHT,
-            query=query,
-            key=key,
-            query_word=words[0],
-            key_word=words[1],
-            query_span=spans[number, of_query, query] if weight else [],
-            key_span=spans[number, of_key, key] if weight else [],
-            **texts[number],
-        )
-
-    return Spread(
-        sum(n for _, _, n, *_ in parts),
-        sum(n for *_, n, _ in parts),
-        [
-            Decile(low / FULL_WEIGHT, high / FULL_WEIGHT, place_of(number))
-            for low, high, *_, number in parts
+        nothing = (0, 0, 0, "", "")
+        rows = [(attention, head, *pairs.get(number, nothing), number) for number in numbers]
+        places = places_of(run, atlas, rows)
+        other = "true" if atlas.attentions[attention]["is_cross"] else "query <> key"
+        words = [
+            [
+                dict(zip(("word", "tag", "share", "base"), row, strict=True))
+                for row in run(
+                    f"""WITH own AS (SELECT {side}_word AS word, {side}_tag AS tag, count(*) AS n
+                        FROM read_parquet($edges) WHERE head = $head AND {other} GROUP BY ALL),
+                    corpus AS (SELECT word, tag, count(*) AS n FROM read_parquet($tokens)
+                        WHERE side = $number AND is_typed GROUP BY ALL)
+                    SELECT word, tag, own.n / (SELECT sum(n) FROM own),
+                        coalesce(corpus.n, 0) / (SELECT sum(n) FROM corpus)
+                    FROM own LEFT JOIN corpus USING (word, tag)
+                    ORDER BY own.n DESC, word LIMIT {N_WORDS}""",  # nosec B608
+                    {**files, "tokens": atlas.files(TOKENS), "number": number},
+                )
+            ]
+            for side, number in zip(("query", "key"), sides_of(atlas, attention), strict=True)
+        ]
+    return {
+        "sentences": sum(n for _, _, n, *_ in parts),
+        "silent": sum(n for *_, n, _ in parts),
+        "deciles": [
+            {"low": low / FULL_WEIGHT, "high": high / FULL_WEIGHT, "sentence": place}
+            for (low, high, *_), place in zip(parts, places, strict=True)
         ],
-    )
+        "queries": words[0],
+        "keys": words[1],
+    }

@@ -63,7 +63,7 @@ _SHAPE = {
 }
 _PAIR = {"query": str, "key": str, "count": int}
 _DISTANCE = {"distance": int, "count": int}
-_SENTENCE = {
+SENTENCE = {
     "text": str,
     "target": str,
     "query": int,
@@ -79,7 +79,7 @@ _HEAD = {
     "pairs": [_PAIR],
     "distances": [_DISTANCE],
     "tags": [_PAIR],
-    "sentences": [_SENTENCE],
+    "sentences": [SENTENCE],
 }
 
 

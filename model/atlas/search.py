@@ -19,7 +19,7 @@ import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
@@ -71,65 +71,18 @@ class Question:
     n_sentences: int = 10
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ranked:
-    """A head with its weights that fit: how many, of how many from such queries, and the lift.
-
-    Heads are ranked by every other sentence; `held_out` is the lift in the ones between.
-    """
-
-    attention: str
-    head: int
-    count: int
-    of: int
-    share: float
-    low: float
-    high: float
-    base: float | None
-    lift: float | None
-    lift_low: float | None
-    lift_high: float | None
-    held_out: float | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Place:
-    """A weight in a sentence: the tokens' positions, words and characters, and its place.
-
-    The characters of a query, and of a key but in cross-attention, are those of the target, if
-    there is one and the stack is the decoder.
-    """
-
-    attention: str
-    head: int
-    weight: float
-    query: int
-    key: int
-    query_word: str
-    key_word: str
-    query_span: Sequence[int]
-    key_span: Sequence[int]
-    text: str
-    target: str
-    file: str
-    offset: int
-
-
-@dataclass(frozen=True)
-class Findings:
-    """The heads, the highest lift first, and sentences of the first of them."""
-
-    heads: Sequence[Ranked]
-    sentences: Sequence[Place]
-
-
 def is_available() -> bool:
     """Return True if DuckDB is installed; it is not imported."""
     return importlib.util.find_spec("duckdb") is not None
 
 
-def search(atlas: Atlas, question: Question, seconds: float = SECONDS) -> Findings:
+def search(atlas: Atlas, question: Question, seconds: float = SECONDS) -> dict[str, Any]:
     """Search an atlas.
+
+    Returns:
+        ``heads``, the highest lift first: ``count`` weights fit, ``of`` those from such queries,
+        and the ``lift``. They are ranked by every other sentence; ``held_out`` is the lift in the
+        ones between. ``sentences`` of the first of them, as `places_of` has them.
 
     Raises:
         AtlasError: the atlas has no such attention or head, or a file is damaged.
@@ -156,12 +109,14 @@ def search(atlas: Atlas, question: Question, seconds: float = SECONDS) -> Findin
             base = bases[_sight(atlas, path)]
             if count:
                 ranked = _ranked(path, head, count, of, base)
-                held = _ranked(path, head, n_held, of_held, base).lift if of_held else None
+                if of_held:
+                    ranked["held_out"] = _ranked(path, head, n_held, of_held, base)["lift"]
                 half = _ranked(path, head, count - n_held, max(of - of_held, 1), base)
-                found.append((half, replace(ranked, held_out=held)))
-        found.sort(key=lambda row: (row[0].lift is None, -(row[0].lift_low or 0), -row[1].count))
+                order = (half["lift"] is None, -(half["lift_low"] or 0), -ranked["count"])
+                found.append((order, ranked))
+        found.sort(key=lambda row: row[0])
         heads = [ranked for _, ranked in found]
-        return Findings(heads, _places(run, atlas, question, heads))
+        return {"heads": heads, "sentences": _places(run, atlas, question, heads)}
 
 
 def attentions_of(atlas: Atlas, question: Question) -> list[str]:
@@ -285,24 +240,21 @@ def _evenly(files: list[str], n_tokens: int) -> list[str]:
     return [files[number * len(files) // n] for number in range(n)]
 
 
-def _ranked(path: str, head: int, count: int, of: int, base: float | None) -> Ranked:
-    low, high = wilson(count, of)
-    has_lift = bool(base) and of >= LEAST_PLACES
-    lifts = [value / base if has_lift and base else None for value in (count / of, low, high)]
-    return Ranked(
-        attention=path,
-        head=head,
-        count=count,
-        of=of,
-        share=count / of,
-        low=low,
-        high=high,
-        base=base,
-        lift=lifts[0],
-        lift_low=lifts[1],
-        lift_high=lifts[2],
-        held_out=None,
-    )
+def _ranked(path: str, head: int, count: int, of: int, base: float | None) -> dict[str, Any]:
+    share, (low, high) = count / of, wilson(count, of)
+    lifts = [each / base if base and of >= LEAST_PLACES else None for each in (share, low, high)]
+    return {
+        "attention": path,
+        "head": head,
+        "count": count,
+        "of": of,
+        "share": share,
+        "low": low,
+        "high": high,
+        "base": base,
+        "held_out": None,
+        **dict(zip(("lift", "lift_low", "lift_high"), lifts, strict=True)),
+    }
 
 
 def wilson(count: int, of: int) -> tuple[float, float]:
@@ -314,17 +266,20 @@ def wilson(count: int, of: int) -> tuple[float, float]:
 
 
 def _places(
-    run: Callable[..., list[Any]], atlas: Atlas, question: Question, ranked: Sequence[Ranked]
-) -> list[Place]:
+    run: Callable[..., list[Any]],
+    atlas: Atlas,
+    question: Question,
+    ranked: Sequence[dict[str, Any]],
+) -> list[dict[str, Any]]:
     """Return the strongest weights of the first heads, one of each sentence and head."""
     first = ranked[:5]
     if not first or question.n_sentences < 1:
         return []
     where, to, values = _conditions(question)
-    paths = list(dict.fromkeys(row.attention for row in first))
+    paths = list(dict.fromkeys(row["attention"] for row in first))
     files = [file for path in paths for file in atlas.files(EDGES, path)]
     each = -(-question.n_sentences // len(first))
-    heads = ", ".join(f"($path{n}, {int(row.head)}, {n})" for n, row in enumerate(first))
+    heads = ", ".join(f"($path{n}, {int(row['head'])}, {n})" for n, row in enumerate(first))
     rows = run(
         f"""WITH h(path, head, rank) AS (VALUES {heads}),
         e AS (SELECT {_PATH} AS path, * FROM read_parquet($files, filename=true)
@@ -336,25 +291,36 @@ def _places(
             QUALIFY row_number() OVER (PARTITION BY rank ORDER BY weight DESC, sentence) <= {each})
         SELECT path, head, weight, query, key, query_word, key_word, sentence FROM top
         ORDER BY rank, weight DESC, sentence""",  # nosec B608
-        {**values, "files": files, **{f"path{n}": row.attention for n, row in enumerate(first)}},
+        {**values, "files": files, **{f"path{n}": row["attention"] for n, row in enumerate(first)}},
     )[: question.n_sentences]
-    texts = sentences_at(run, atlas, [row[-1] for row in rows])
-    spans = spans_at(run, atlas, [row[-1] for row in rows])
-    return [
-        Place(
-            attention=path,
-            head=head,
-            weight=weight / FULL_WEIGHT,
-            query=query,
-            key=key,
-            query_word=query_word,
-            key_word=key_word,
-            query_span=spans[number, sides_of(atlas, path)[0], query],
-            key_span=spans[number, sides_of(atlas, path)[1], key],
-            **texts[number],
-        )
-        for path, head, weight, query, key, query_word, key_word, number in rows
-    ]
+    return places_of(run, atlas, rows)
+
+
+def places_of(
+    run: Callable[..., list[Any]], atlas: Atlas, rows: Sequence[tuple[Any, ...]]
+) -> list[dict[str, Any]]:
+    """Return weights with their sentences, and the characters of both words.
+
+    The characters of a query, and of a key but in cross-attention, are those of the target, if
+    there is one and the stack is the decoder.
+
+    Args:
+        run: of `connected`.
+        atlas: of the rows.
+        rows: path, head, weight, query, key, the words of both, and the number of the sentence; a
+            weight of 0 has no words.
+    """
+    numbers = sorted({row[-1] for row in rows})
+    texts = sentences_at(run, atlas, numbers)
+    spans = spans_at(run, atlas, numbers)
+    names = ("attention", "head", "weight", "query", "key", "query_word", "key_word")
+    places = []
+    for *row, number in rows:
+        place = {**dict(zip(names, row, strict=True)), **texts[number]}
+        for name, side in zip(("query", "key"), sides_of(atlas, row[0]), strict=True):
+            place[f"{name}_span"] = spans[number, side, place[name]] if place["weight"] else []
+        places.append({**place, "weight": place["weight"] / FULL_WEIGHT})
+    return places
 
 
 def sentences_at(

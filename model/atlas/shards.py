@@ -193,22 +193,6 @@ def _bare(word: str) -> str:
     return word[start:end] or word
 
 
-class _Edges:
-    """The strong weights of one attention, as arrays of a column each."""
-
-    def __init__(self) -> None:
-        self.parts: list[tuple[np.ndarray[Any, Any], ...]] = []
-
-    def add(self, numbers: np.ndarray[Any, Any], at: Tensor, weights: Tensor) -> None:
-        row, head, query, key = (column.numpy() for column in at.T)
-        self.parts.append((numbers[row], head, query, key, weights.numpy()))
-
-    def columns(self) -> list[np.ndarray[Any, Any]]:
-        if not self.parts:
-            return [np.zeros(0, dtype=np.int64)] * 4 + [np.zeros(0)]
-        return [np.concatenate(column) for column in zip(*self.parts, strict=True)]
-
-
 class _Shard:
     def __init__(self, checkpoint: Served, part: Range, settings: Settings) -> None:
         self.checkpoint = checkpoint
@@ -216,7 +200,7 @@ class _Shard:
         self.settings = settings
         self.limit = longest_sentence(checkpoint)
         self.reader = Reader(checkpoint)
-        self.edges = {path: _Edges() for path in self.reader.facts}
+        self.edges: dict[str, list[Any]] = {path: [] for path in self.reader.facts}
         self.sides = {"source": _Side(), "target": _Side()}
         self.sentences: list[tuple[Sentence, str, str]] = []
         self.n_left_out = self.n_tokens = 0
@@ -245,8 +229,8 @@ class _Shard:
             for facts, queries, keys, weights in self.reader.read(batch, orders):
                 is_edge = edge_mask(Sight.of(facts), queries, keys)
                 strong = (weights >= self.settings.threshold) & is_edge[:, None]
-                places = strong.nonzero()
-                self.edges[facts.path].add(at, places, weights[strong])
+                row, *places = (column.numpy() for column in strong.nonzero().T)
+                self.edges[facts.path].append((at[row], *places, weights[strong].numpy()))
 
     def _note(self, sentence: Sentence, model_input: ModelInput) -> None:
         number = len(self.sentences)
@@ -279,8 +263,7 @@ class _Shard:
             "left_out": self.n_left_out,
             "tokens": self.n_tokens,
             "edges": {
-                path: sum(len(part[0]) for part in of_path.parts)
-                for path, of_path in self.edges.items()
+                path: sum(len(part[0]) for part in of_path) for path, of_path in self.edges.items()
             },
             "sums": sums,
             "texts": {str(number): list(both) for number, both in texts.items()},
@@ -341,10 +324,12 @@ class _Shard:
             )
         return pa.concat_tables(tables)
 
-    def _edges_of(self, path: str, edges: _Edges) -> Any:
+    def _edges_of(self, path: str, edges: Sequence[Any]) -> Any:
         import pyarrow as pa
 
-        numbers, head, query, key, weight = edges.columns()
+        nothing = [(np.zeros(0, dtype=np.int64),) * 4 + (np.zeros(0),)]
+        columns_of = zip(*(edges or nothing), strict=True)
+        numbers, head, query, key, weight = (np.concatenate(column) for column in columns_of)
         sight = Sight.of(self.reader.facts[path])
         has_target = bool(self.sides["target"].ids)
         on_target = has_target and sight.stack == "decoder"

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from typing import Any
 
-from headlight.model.atlas.layout import EDGES, FULL_WEIGHT, Atlas
-from headlight.model.atlas.search import connected, sentences_at, sides_of, spans_at
+from headlight.model.atlas.layout import EDGES, SENTENCE, Atlas
+from headlight.model.atlas.search import connected, places_of
 
 N_PAIRS, N_SENTENCES, MOST_TAGS = 20, 12, 40
 FARTHEST = 24
@@ -68,24 +67,7 @@ def _of_attention(atlas: Atlas, path: str) -> list[dict[str, Any]]:
                 <= {N_SENTENCES} ORDER BY head, weight DESC, sentence""",  # nosec B608
             files,
         )
-        texts = sentences_at(run, atlas, sorted({row[-1] for row in rows}))
-        spans = spans_at(run, atlas, sorted({row[-1] for row in rows}))
-    query_side, key_side = sides_of(atlas, path)
-    by_head: dict[int, list[dict[str, Any]]] = defaultdict(list)
-    for head, weight, query, key, query_word, key_word, number in rows:
-        by_head[head].append(
-            {
-                "text": texts[number]["text"],
-                "target": texts[number]["target"],
-                "query": query,
-                "key": key,
-                "query_word": query_word,
-                "key_word": key_word,
-                "query_span": spans[number, query_side, query],
-                "key_span": spans[number, key_side, key],
-                "weight": weight / FULL_WEIGHT,
-            }
-        )
-    for head, sentences in by_head.items():
-        heads[head]["sentences"] = sentences
+        places = places_of(run, atlas, [(path, *row) for row in rows])
+    for place in places:
+        heads[place["head"]]["sentences"].append({name: place[name] for name in SENTENCE})
     return heads

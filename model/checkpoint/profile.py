@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from headlight.model.checkpoint.card import read_shaped
+from headlight.model.extras import needed_by
 
 HEADS = "heads.json"
 MAX_BYTES = 2**22
@@ -102,6 +103,31 @@ def read_profile(folder: Path, revision: str) -> Mapping[str, Any] | None:
     way_out = "remove it, and measure it again with 'headlight profile'"
     profile: Mapping[str, Any] = read_shaped(folder, HEADS, MAX_BYTES, SHAPE, way_out)
     return profile if profile["revision"] == revision else None
+
+
+def as_parquet(profile: Mapping[str, Any]) -> bytes:
+    """Return the heads as a table of Parquet: each score and its control, a column each.
+
+    Raises:
+        ImportError: PyArrow is not installed.
+    """
+    with needed_by("the table of the heads", "PyArrow"):
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+    rows = [
+        {"attention": path, "head": number, "labels": ", ".join(head["labels"])}
+        | {name: of["score"] for name, of in head["scores"].items()}
+        | {f"{name}_control": of["control"] for name, of in head["scores"].items()}
+        | {name: head.get(name) for name in ("entropy", "distance", "cost")}
+        | {"sentences": profile["sentences"]}
+        for path, heads in profile["attentions"].items()
+        for number, head in enumerate(heads)
+    ]
+    names = dict.fromkeys(name for row in rows for name in row)
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({name: [row.get(name) for row in rows] for name in names}), sink)
+    return bytes(sink.getvalue())
 
 
 def to_json(profile: Mapping[str, Any]) -> str:

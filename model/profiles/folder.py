@@ -55,14 +55,14 @@ def measure_folder(
     """
     if not os.access(folder, os.W_OK):  # not after minutes of measuring
         raise PermissionError(errno.EROFS, os.strerror(errno.EROFS), str(folder / HEADS))
-    if _multiplies(checkpoint):
+    if multiplies(checkpoint):
         if text:
             raise CorpusError(f"{folder.name} is measured on problems, not files; leave them out")
         names = ["solutions of test problems"]
         figures = profile_digits(checkpoint, n_sentences=n_sentences, on_progress=on_progress)
     else:
         names = [path.name for path in text] or ["the project's own texts"]
-        documents = _documents(checkpoint, text)
+        documents = documents_of(checkpoint, text)
         figures = profile_heads(
             checkpoint,
             documents,
@@ -80,19 +80,20 @@ def measure_folder(
     return profile
 
 
-def _multiplies(checkpoint: Served) -> TypeGuard[Checkpoint]:
+def multiplies(checkpoint: Served) -> TypeGuard[Checkpoint]:
     """Return True for a model of the recipe `reasoning`, which knows only digits and signs."""
     if not isinstance(checkpoint, Checkpoint):
         return False
     return checkpoint.description.card.training.get("recipe") == "reasoning"
 
 
-def _documents(checkpoint: Served, text: Sequence[Path]) -> Sequence[str | SentencePair]:
-    if checkpoint.config.kind != "encoder-decoder":
-        return read_documents(text or [SAMPLE])
+def documents_of(checkpoint: Served, text: Sequence[Path] = ()) -> Sequence[str | SentencePair]:
+    """Return the content of files, or of the project's own texts: pairs for an encoder–decoder."""
+    is_paired = checkpoint.config.kind == "encoder-decoder"
     if text:
-        return read_pairs(text)
-    return read_pairs([ENGLISH_FRENCH], source_field="english", target_field="french")
+        return read_pairs(text) if is_paired else read_documents(text)
+    own = read_pairs([ENGLISH_FRENCH], source_field="english", target_field="french")
+    return own if is_paired else [*read_documents([SAMPLE]), *(pair.source for pair in own)]
 
 
 def summary_of(profile: Mapping[str, Any]) -> dict[str, Any]:

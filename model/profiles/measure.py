@@ -166,7 +166,7 @@ def finished_profile(
         _add_controlled(checkpoint, spec, sums, name, made)
     bits: dict[str, float] = {}
     costs: dict[str, list[float]] = {}
-    if checkpoint.description.predicts == "token":
+    if checkpoint.description.predicts == "token" and sentences.sample:
         some, ablated = ablated_in(sentences.sample), {} if is_sample else facts
         whole, costs = ablation_costs(checkpoint, some, ablated, question_end, on_pass)
         bits = {"bits_per_byte": whole, "ablated_in": len(some)}

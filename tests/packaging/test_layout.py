@@ -77,8 +77,8 @@ JS_FOLDERS = ["words", "trace", "rules", "state", "api", "plot", "ui", "views"]
 
 # Lines of code a folder may have. A commit that raises a number says in its body why.
 MOST_LINES = {
-    "app": 25_060,
-    "lab": 9_340,
+    "app": 25_120,
+    "lab": 9_280,
     "model": 37_600,
     "model/analysis": 4_540,
     "model/attention": 1_800,

@@ -21,7 +21,6 @@ import {
 } from './calls.js';
 
 /**
- * @import { AtlasHead } from '../trace/atlas.js'
  * @import { PositionalAsk, Encoding } from '../trace/trace.js'
  * @import { Catalogue } from './calls.js'
  */
@@ -257,7 +256,7 @@ export function overviewAsk({ kind, n_layers: layers, n_heads: heads } = /** @ty
   return { capture: [], analyses: [], resolution: fits ?? 32 };
 }
 
-/** @typedef {{trace?: Trace & Partial<Encoding> & {atlas?: AtlasHead}, problem?: Problem, isWaiting?: boolean, previous?: Trace}} Answer one of the first three; `previous`: the trace of the last settings, while this one is awaited */
+/** @typedef {{trace?: Trace & Partial<Encoding> & {atlas?: any}, problem?: Problem, isWaiting?: boolean, previous?: Trace}} Answer one of the first three; `previous`: the trace of the last settings, while this one is awaited */
 
 /** Numbers are what weighs: 32 million of them are 128 MB. */
 const MOST_KEPT = 24;

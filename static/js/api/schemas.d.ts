@@ -181,6 +181,15 @@ export interface AtlasSpreadAnswer {
   sentences: number;
   silent: number;
   deciles: AtlasDecileAnswer[];
+  queries: AtlasWordAnswer[];
+  keys: AtlasWordAnswer[];
+}
+
+export interface AtlasWordAnswer {
+  word: string;
+  tag: string;
+  share: number;
+  base: number;
 }
 
 export interface AttentionRow {

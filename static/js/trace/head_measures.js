@@ -8,8 +8,7 @@ import { decimal, share, signed } from '../words/numbers.js';
 import { counted } from '../words/lists.js';
 import { countedTexts } from './card.js';
 import { named } from '../words/tokens.js';
-import { describeLabel, labelledHeads, PAIR_PARTS, tokensOf, weightsAt } from './attention.js';
-import { isHeld } from './layered.js';
+import { describeLabel, labelledHeads, PAIR_PARTS, tokensOf, heldWeightsAt } from './attention.js';
 import { isCausal } from './trace.js';
 
 /**
@@ -56,8 +55,11 @@ export function titleOfScore(name) {
  */
 export function measureHeads(trace, place, profiles, here) {
   const heads = labelledHeads(trace, place).flatMap((row) => row.heads);
+  /** @param {LabelledHead} of */
+  const profileOf = ({ layer, head }) =>
+    profiles?.attentions[`${place.stack}.layers.${layer}.${place.ending}`]?.[head];
   const measures = [
-    ...(profiles ? overSentences(heads, place, profiles) : []),
+    ...(profiles ? overSentences(heads.map(profileOf), profiles) : []),
     ...inThisText(trace, place, heads, here),
     ofHeads('layer', 'layer', heads, ({ layer }) => layer, 'by its place', String),
   ];
@@ -67,8 +69,8 @@ export function measureHeads(trace, place, profiles, here) {
 /**
  * @param {string} id
  * @param {string} title
- * @param {LabelledHead[]} heads
- * @param {(head: LabelledHead, at: number) => number|undefined} value
+ * @param {any[]} heads
+ * @param {(head: any, at: number) => number|undefined} value
  * @param {string} over
  * @param {(value: number) => string} [write]
  * @returns {Measure}
@@ -77,11 +79,8 @@ function ofHeads(id, title, heads, value, over, write = (number) => share(number
   return { id, title, over, write, values: heads.map((head, at) => value(head, at) ?? NaN) };
 }
 
-/** @param {LabelledHead[]} heads @param {Place} place @param {HeadProfiles} profiles @returns {Measure[]} */
-function overSentences(heads, { stack, ending }, profiles) {
-  const of = heads.map(
-    ({ layer, head }) => profiles.attentions[`${stack}.layers.${layer}.${ending}`]?.[head],
-  );
+/** @param {(HeadProfile|undefined)[]} of heads @param {HeadProfiles} profiles that hold them @returns {Measure[]} */
+export function overSentences(of, profiles) {
   const over = `over ${countedTexts(profiles)}`;
   const overAblated = `over ${countedTexts(profiles, profiles.ablated_in)}`;
   /** @param {string} id @param {string} title @param {(profile: HeadProfile) => number|null|undefined} value @param {string} unit @param {string} [texts] */
@@ -89,7 +88,7 @@ function overSentences(heads, { stack, ending }, profiles) {
     ofHeads(
       id,
       title,
-      heads,
+      of,
       (_, at) => (of[at] && value(of[at])) ?? NaN,
       texts,
       (number) => `${decimal(number, id === 'cost' ? 4 : 2)} ${unit}`,
@@ -100,7 +99,7 @@ function overSentences(heads, { stack, ending }, profiles) {
       ...ofHeads(
         name,
         titleOfScore(name),
-        heads,
+        of,
         (_, at) => of[at]?.scores[name]?.score,
         overOf(name, profiles, over),
       ),
@@ -121,75 +120,51 @@ function overOf(name, { controlled }, over) {
 /** @param {Trace} trace @param {Place} place @param {LabelledHead[]} heads @param {Here} here @returns {Measure[]} */
 function inThisText(trace, place, heads, { roles, effects, token, pair }) {
   const tokens = tokensOf(trace, place.columns);
-  /** @param {(key: number) => boolean} isKey @param {(query: number) => boolean} [isQuery] */
-  const sharesOn = (isKey, isQuery) => {
+  /** @param {string} id @param {string} title @param {(key: number) => boolean} isKey @param {(query: number) => boolean} [isQuery] @returns {Measure} */
+  const shares = (id, title, isKey, isQuery) => {
     const by = new Map(
-      weightsAt(place, trace)
-        .filter(({ site }) => isHeld(trace.tensors[site]))
-        .map(({ layer, site }) => [layer, shareOn(trace.tensors[site], site, isKey, isQuery)]),
+      heldWeightsAt(place, trace).map(({ layer, site }) => [
+        layer,
+        shareOn(trace.tensors[site], site, isKey, isQuery),
+      ]),
     );
     return {
+      ...{ id, title: `${title}, here`, write: (number) => share(number, 2) },
       values: heads.map(({ layer, head }) => by.get(layer)?.shares[head] ?? NaN),
       controls: heads.map(({ layer }) => by.get(layer)?.control ?? NaN),
       over: `over ${queriesOf([...by.values()][0]?.n)}`,
     };
   };
-  /** @param {string} id @param {string} title @param {ReturnType<typeof sharesOn>} of @returns {Measure} */
-  const shares = (id, title, of) => ({
-    ...{ id, title: `${title}, here`, write: (number) => share(number, 2) },
-    ...of,
-  });
-  return [
-    shares(
-      'first_here',
-      'first token',
-      sharesOn((key) => key === 0),
-    ),
+  const measures = [
+    shares('first_here', 'first token', (key) => key === 0),
     ...scoresHere(trace, heads, place),
-    ...Object.entries(roles).map(([role, isOf]) =>
-      shares(
-        `role_${role}`,
-        `role “${role}”`,
-        sharesOn((key) => isOf[key]),
-      ),
-    ),
-    ...(roles.second
-      ? PAIR_PARTS.map(({ from, to, title }) =>
-          shares(
-            `${from}_${to}`,
-            title,
-            sharesOn(
-              (key) => roles[to]?.[key],
-              (query) => roles[from]?.[query],
-            ),
-          ),
-        )
-      : []),
-    ...(pair
-      ? [
-          shares(
-            'pair',
-            `from ${named(tokensOf(trace, place.rows), pair.query)} to ${named(tokens, pair.key)}`,
-            sharesOn(
-              (key) => key === pair.key,
-              (query) => query === pair.query,
-            ),
-          ),
-        ]
-      : []),
-    ...(effects
-      ? [
-          ofHeads(
-            'effect',
-            `effect on “${token.trim()}”, here`,
-            heads,
-            ({ layer, head }) => effects.get(`${place.id} ${layer} ${head}`),
-            'of this text',
-            (number) => `${signed(number, 3)} logits`,
-          ),
-        ]
-      : []),
   ];
+  for (const [role, isOf] of Object.entries(roles))
+    measures.push(shares(`role_${role}`, `role “${role}”`, (key) => isOf[key]));
+  for (const { from, to, title } of roles.second ? PAIR_PARTS : [])
+    measures.push(
+      shares(
+        `${from}_${to}`,
+        title,
+        (key) => roles[to]?.[key],
+        (query) => roles[from]?.[query],
+      ),
+    );
+  if (pair) {
+    const title = `from ${named(tokensOf(trace, place.rows), pair.query)} to ${named(tokens, pair.key)}`;
+    const [isKey, isQuery] = [pair.key, pair.query].map(
+      (at) => (/** @type {number} */ of) => of === at,
+    );
+    measures.push(shares('pair', title, isKey, isQuery));
+  }
+  if (effects) {
+    const title = `effect on “${token.trim()}”, here`;
+    /** @param {LabelledHead} of */
+    const effectOf = ({ layer, head }) => effects.get(`${place.id} ${layer} ${head}`);
+    const write = (/** @type {number} */ number) => `${signed(number, 3)} logits`;
+    measures.push(ofHeads('effect', title, heads, effectOf, 'of this text', write));
+  }
+  return measures;
 }
 
 /** @param {number} [n] */

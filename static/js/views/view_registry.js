@@ -77,7 +77,12 @@ const ENTRIES = [
     of: 'head',
     needs: ['analyses.head_labels'],
     also: weightSites,
-    fields: { head_from: text(), head_to: text(), head_same: flag() },
+    fields: {
+      head_from: text(),
+      head_to: text(),
+      head_same: flag(),
+      head_space: choice(['', 'reads', 'values', 'outputs']),
+    },
     overview: 'atlas',
   },
   {

@@ -43,9 +43,11 @@ def test_a_search_is_that_of_python(asking, atlas_dir):
     wanted = search(
         read_atlas(atlas_dir / "tiny"), Question(from_tag="NOUN", to_tag="DET", attention=ATTENTION)
     )
-    assert [row["count"] for row in answer["heads"]] == [row.count for row in wanted.heads]
-    assert answer["heads"][0]["lift"] == pytest.approx(wanted.heads[0].lift)
-    assert [row["text"] for row in answer["sentences"]] == [row.text for row in wanted.sentences]
+    assert [row["count"] for row in answer["heads"]] == [row["count"] for row in wanted["heads"]]
+    assert answer["heads"][0]["lift"] == pytest.approx(wanted["heads"][0]["lift"])
+    assert [row["text"] for row in answer["sentences"]] == [
+        row["text"] for row in wanted["sentences"]
+    ]
 
 
 def test_the_sentences_of_a_head_are_divided_in_tenths(asking):
@@ -70,7 +72,9 @@ def test_the_sentences_of_a_head_are_divided_in_tenths(asking):
         (f"/head?attention={ATTENTION}&head=70", 422, "unknown-head"),
         ("/head?attention=x&head=0", 422, "unknown-site"),
         ("/matches?other=nothing", 404, "unknown-model"),
-        ("/matches?other=dense", 404, "no-atlas"),
+        ("/matches?other=dense", 404, "no-profile"),
+        (f"/space?attention={ATTENTION}&head=50&kind=reads", 422, "no-reading"),
+        (f"/space?attention={ATTENTION}&head=0&kind=all", 422, "invalid-request"),
     ],
 )
 def test_a_question_that_cannot_be_answered_is_a_problem(asking, problem, path, status, kind):
@@ -88,6 +92,14 @@ def test_a_model_matches_itself(asking):
     for pair in answer["matches"]:
         assert (pair["attention"], pair["head"]) == (pair["other_attention"], pair["other_head"])
         assert pair["similarity"] == pytest.approx(1)
+
+
+def test_a_space_has_a_place_for_each_token_that_is_drawn(asking):
+    params = {"attention": ATTENTION, "head": 2, "kind": "reads"}
+    answer = asking.get(f"{PATH}/space", params=params).json()
+    assert len(answer["sentences"]) >= 50
+    assert {point["side"] for point in answer["points"]} == {"query", "key"}
+    assert 0 < answer["shares"][1] <= answer["shares"][0] < 1
 
 
 def test_without_duckdb_summaries_are_shown_and_a_search_says_what_to_install(

@@ -5,6 +5,8 @@ import os
 import shutil
 from types import SimpleNamespace
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from fastapi.testclient import TestClient
 from pydantic import SecretStr
@@ -56,11 +58,16 @@ def test_a_profile_is_measured_step_by_step_and_is_then_on_the_card(client, fold
 
 def test_a_profile_that_another_worker_measured_is_read(client, folder):
     revision = card(client)["revision"]
-    attentions = {"decoder.layers.0.self_attention": 4 * PROFILE["attentions"].popitem()[1]}
+    (heads,) = PROFILE["attentions"].values()
+    attentions = {"decoder.layers.0.self_attention": 4 * heads}
     profile = {**PROFILE, "revision": revision, "attentions": attentions}
     (folder / HEADS).write_text(to_json(profile), encoding="utf-8")
     client.get("/api/v1/models")
     assert card(client)["heads"]["sentences"] == 1
+    table = client.get(f"{path_of('mine')[:-8]}/heads.parquet")
+    assert "mine-heads.parquet" in table.headers["content-disposition"]
+    rows = pq.read_table(pa.BufferReader(table.content)).to_pylist()
+    assert [(row["previous"], row["previous_control"]) for row in rows] == 4 * [(0.9, 0.1)]
 
 
 def test_a_damaged_profile_makes_its_model_unavailable_with_the_reason(client, folder):

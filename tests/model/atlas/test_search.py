@@ -1,5 +1,8 @@
 """Searches in an atlas, compared with counting all weights of its sentences in plain Python."""
 
+import json
+from types import SimpleNamespace
+
 import pyarrow.parquet as pq
 import pytest
 
@@ -7,7 +10,7 @@ from headlight.model.atlas import search as searching
 from headlight.model.atlas.build import build
 from headlight.model.atlas.deciles import spread
 from headlight.model.atlas.layout import AtlasError, read_atlas
-from headlight.model.atlas.search import Question, SearchTooSlow, search, wilson
+from headlight.model.atlas.search import Question, SearchTooSlow, wilson
 from headlight.model.atlas.shards import Settings
 from headlight.model.cancellation import Cancelled, cancellable
 
@@ -40,6 +43,12 @@ def decoder_atlas(make_atlas):
 @pytest.fixture(scope="module")
 def encoder_atlas(make_atlas):
     return make_atlas(kind="encoder")
+
+
+def search(atlas, question):
+    """Return an answer whose members are attributes."""
+    found = json.dumps(searching.search(atlas, question))
+    return json.loads(found, object_hook=lambda members: SimpleNamespace(**members))
 
 
 def rows(atlas, kind):
@@ -149,17 +158,26 @@ def test_sentences_are_divided_by_the_largest_weight_of_a_head(decoder_atlas):
             if edge["head"] == head and edge["weight"] > most[edge["sentence"]][0]:
                 most[edge["sentence"]] = edge["weight"], edge["query_word"]
     found = spread(decoder_atlas, path, head)
-    assert found.sentences == len(most) == len(found.deciles)
-    assert found.silent == sum(weight == 0 for weight, _ in most.values())
+    assert found["sentences"] == len(most) == len(found["deciles"])
+    assert found["silent"] == sum(weight == 0 for weight, _ in most.values())
     wanted = sorted(weight / 65_535 for weight, _ in most.values())
-    assert [part.low for part in found.deciles] == pytest.approx(wanted)
-    assert [part.sentence.weight for part in found.deciles] == pytest.approx(wanted)
-    for part in found.deciles:
-        number = next(n for n, text in texts.items() if text == part.sentence.text)
+    assert [part["low"] for part in found["deciles"]] == pytest.approx(wanted)
+    assert [part["sentence"]["weight"] for part in found["deciles"]] == pytest.approx(wanted)
+    for part in found["deciles"]:
+        number = next(n for n, text in texts.items() if text == part["sentence"]["text"])
         weight, word = most[number]  # equal sentences have equal weights
-        assert part.sentence.weight == pytest.approx(weight / 65_535)
-        assert part.sentence.query_word == word
-        assert bool(weight) == bool(part.sentence.query_span)
+        assert part["sentence"]["weight"] == pytest.approx(weight / 65_535)
+        assert part["sentence"]["query_word"] == word
+        assert bool(weight) == bool(part["sentence"]["query_span"])
+    every = pq.read_table(decoder_atlas.files("edges", path)).to_pylist()
+    own = [edge for edge in every if edge["head"] == head]
+    edges = [edge["key_word"] for edge in own if edge["query"] != edge["key"]]
+    tokens = [row for row in rows(decoder_atlas, "tokens") if row["is_typed"]]
+    for each in found["keys"]:
+        assert each["share"] == pytest.approx(edges.count(each["word"]) / len(edges), abs=0.02)
+        of_corpus = sum(row["word"] == each["word"] and row["tag"] == each["tag"] for row in tokens)
+        assert each["base"] == pytest.approx(of_corpus / len(tokens))
+    assert found["keys"][0]["word"] == max(sorted({*edges}), key=edges.count)
     with pytest.raises(AtlasError, match="heads are 0 to"):
         spread(decoder_atlas, path, 99)
 

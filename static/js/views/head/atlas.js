@@ -5,13 +5,15 @@
 
 import { asProblem, atlasPath, fetchJson } from '../../api/calls.js';
 import { noticeOf } from '../../api/answers.js';
-import { KINDS, layerOf, partsOf, searchQuery } from '../../trace/atlas.js';
+import { KINDS, layerOf, partsOf, searchQuery, tagInWords } from '../../trace/atlas.js';
 import { headInWords, choosePlace, findPlaces } from '../../trace/attention.js';
 import { matrixAt, rowOf } from '../../trace/trace.js';
 import { decimal, grouped, percent } from '../../words/numbers.js';
 import { choosing, NOTHING_CHOSEN } from '../../state/state.js';
 import { rowShown } from '../../state/written_rows.js';
-import { quoted } from '../../words/tokens.js';
+import { inQuotes, quoted } from '../../words/tokens.js';
+import { enumerated } from '../../words/lists.js';
+import { visible } from '../../words/text.js';
 import { button, element } from '../../ui/dom.js';
 
 /**
@@ -264,7 +266,7 @@ function pathOf(trace, state) {
  * @param {number} head
  * @param {Page} page
  */
-function spreadIn({ sentences, silent, deciles }, path, head, page) {
+function spreadIn({ sentences, silent, deciles, queries, keys }, path, head, page) {
   const here = strongestIn(page.trace, path, head);
   const at = deciles.findIndex(({ high }) => here <= high);
   const ofThis = Number.isNaN(here)
@@ -288,7 +290,20 @@ function spreadIn({ sentences, silent, deciles }, path, head, page) {
       `The largest weight in each of ${grouped(sentences)} sentences, off the first token; in ${grouped(silent)} the head does nothing that is kept.${ofThis}`,
     ),
     element('ol', { class: 'atlas-sentences' }, ...items),
+    element(
+      'p',
+      {},
+      `Off the token itself, its kept weights are most often from ${wordsIn(queries)}; and to ${wordsIn(keys)}.`,
+    ),
   ];
+}
+
+/** Return words with their shares, next to those of the corpus. @param {Spread['keys']} words */
+function wordsIn(words) {
+  /** @param {Spread['keys'][number]} word */
+  const told = ({ word, tag, share, base }) =>
+    `${inQuotes(visible(word))} (${tagInWords(tag)}, ${percent(share, 0)}, ${percent(base, 0)} of all tokens)`;
+  return words.length > 0 ? enumerated(words.map(told)) : 'no word';
 }
 
 /** Return the largest weight off the first token; NaN: they are not held. @param {Trace} trace @param {string} path @param {number} head */

@@ -31,26 +31,14 @@ const LETTERING = { size: 13, letters: 30, space: 1 };
 /** The server counts distances from here on together. */
 const FARTHEST = 24;
 
-/**
- * Return what is asked of the atlas for a head.
- * @param {Trace} trace
- * @param {Place} place
- * @param {{layer: number, head: number}} state
- * @returns {AtlasAsk}
- */
-function askFor({ model }, { stack, ending }, { layer, head }) {
-  return { model, part: 'head', query: { attention: `${stack}.layers.${layer}.${ending}`, head } };
-}
-
-/**
- * Return the request for a head of the atlas, if the model has one.
- * @param {Trace} trace
- * @param {Place|null} place
- * @param {{layer: number, head: number}} state
- * @returns {Record<string, Ask>}
- */
-export function asksForAtlas(trace, place, state) {
-  return place && trace.card?.has_atlas ? { atlas: { atlas: askFor(trace, place, state) } } : {};
+/** Return the requests for a head: of the atlas, if the model has one, and of the vectors that are chosen. @param {Trace} trace @param {Place|null} place @param {ViewState} state @returns {Record<string, {atlas: AtlasAsk}>} */
+export function asksForAtlas({ model, card }, place, { layer, head, head_space: kind }) {
+  const query = { attention: `${place?.stack}.layers.${layer}.${place?.ending}`, head };
+  /** @type {Record<string, {atlas: AtlasAsk}>} */
+  const asks = {};
+  if (place && card?.has_atlas) asks.atlas = { atlas: { model, part: 'head', query } };
+  if (place && kind) asks.space = { atlas: { model, part: 'space', query: { ...query, kind } } };
+  return asks;
 }
 
 /** @param {Trace} trace @param {Place} place @param {ViewState} state @returns {Figure} */
@@ -98,7 +86,7 @@ export function atlasFigure(trace, place, state) {
           rows: { title: 'pair' },
           columns: { title: '', labels: ['weights'] },
           quantity: 'strong weights of a head over the corpus',
-          call: { path: atlasPath(askFor(trace, place, state)) },
+          call: { path: atlasPath(asksForAtlas(trace, place, state).atlas.atlas) },
         },
         sentence: {
           sides: { rows: place.rows, columns: place.columns },

@@ -35,6 +35,7 @@ import { element } from '../../ui/dom.js';
 import { rolesIn } from '../../plot/roles.js';
 import { ROLES, rolesFigure } from './roles.js';
 import { asksForAtlas, ATLAS, atlasFigure } from './atlas_figures.js';
+import { SPACE, spaceFigure, SPACES } from './space.js';
 
 /**
  * @import { Place } from '../../trace/attention.js'
@@ -65,6 +66,8 @@ export const head = {
       'the QK circuit: embedding · W_Q · (embedding · W_K)ᵀ, scaled; positions and what earlier layers add are left out, so it holds best in layer 0',
     'fed by':
       'the earlier heads that write what most distinguishes the queries, keys or values of this head, by share; heads drawn at random give less than half of it',
+    'shuffled, in a space':
+      'the same if each coordinate of the vectors, or the parts of speech, are shuffled over the tokens',
     copying:
       'the sum of the OV circuit’s eigenvalues over that of their sizes: 1 if the head makes likelier what it attends to, −1 if less likely',
   },
@@ -87,10 +90,14 @@ export const head = {
       choice('key', 'Attending to', sourceIn(trace, place, state), tokenOptions(tokens), {
         help: 'The token whose OV circuit is shown',
       }),
+      choice('head_space', 'Space of', state.head_space, SPACES, {
+        help: 'The head’s vectors over the project’s own sentences, as points',
+      }),
     ];
   },
-  panels: (trace) =>
+  panels: (trace, state) =>
     [
+      ...(state.head_space ? [SPACE] : []),
       ...(rolesIn(trace).length > 0 ? [ROLES] : []),
       ...PANELS,
       ...(trace.card?.has_atlas ? [ATLAS] : []),
@@ -118,6 +125,7 @@ export const head = {
       return rolesFigure(`${place.stack}.layers.${state.layer}.${place.ending}`, state);
     if (state.chart === 'writes' || state.chart === 'seeks')
       return circuitFigure(state.chart, trace, place, state);
+    if (state.chart === SPACE) return spaceFigure(trace, place, state);
     if (state.chart === ATLAS) return atlasFigure(trace, place, state);
     const { layer, head: number } = state;
     const title = capitalised(headInWords(trace, place, layer, number));

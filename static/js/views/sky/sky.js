@@ -13,6 +13,7 @@ import {
 } from '../../trace/attention.js';
 import { controlInWords, measureHeads, readFilter } from '../../trace/head_measures.js';
 import { cardPath } from '../../api/calls.js';
+import { atRoot } from '../../api/root.js';
 import { countedTexts, textsInWords } from '../../trace/card.js';
 import { capitalised, counted } from '../../words/lists.js';
 import { readEffects } from '../../rules/prediction.js';
@@ -102,6 +103,15 @@ export const sky = {
         ['Selected', `${n} of ${counted(all.heads.length, 'head')}`],
         ...shown.map((each) => [capitalised(each.title), `${each.over}; ${controlInWords(each)}`]),
       ],
+      actions:
+        state.answers?.card?.trace?.card?.heads && !state.isSaved
+          ? [
+              {
+                label: 'The profile as Parquet',
+                href: atRoot(`${cardPath(trace.model)}/heads.parquet`),
+              },
+            ]
+          : [],
       ...skyChart(trace, place, { ...all, x, y, size, holds }, state),
     };
   },

@@ -196,7 +196,8 @@ test('the sentences of a head are divided in tenths once they are asked for', as
     { low: 0, high: 0.2, sentence: { ...PLACE, ...nothing } },
     { low: 0.2, high: 1, sentence: PLACE },
   ];
-  const spread = { sentences: 20, silent: 3, deciles };
+  const keys = [{ word: 'king', tag: 'NOUN', share: 0.4, base: 0.05 }];
+  const spread = { sentences: 20, silent: 3, deciles, queries: [], keys };
   const { atlas, paths } = opened({ spread });
   await settled();
   ok(!paths.some((path) => path.includes('spread')));
@@ -214,6 +215,7 @@ test('the sentences of a head are divided in tenths once they are asked for', as
     text,
     new RegExp(`of 20 sentences.*in 3 the head.*is ${Math.round(here * 100)}.*as in tenth`),
   );
+  match(text, /from no word; and to “.king.” \(noun, 40.%, 5.% of all tokens\)/);
   const [least, most] = [...all('.atlas-spread li')];
   match(least.textContent, /none kept to 20/);
   equal(least.querySelector('mark'), null);
