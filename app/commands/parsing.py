@@ -138,9 +138,11 @@ def option(
 
 def _without_types(params: list[Any]) -> list[Any]:
     """Return the parameters; flags and free arguments show no type in the help."""
-    for param in params:
+    for param in params:  # Typer 0.27 calls an option `--PORT` by the name of its value
+        param.opts = [name.lower() if name.startswith("--") else name for name in param.opts]
         if isinstance(param, TyperArgument):
-            if not param.type_descriptor.is_choice:
+            kind = getattr(param, "type_descriptor", None)  # Typer has it from 0.29 on
+            if kind and not kind.is_choice:
                 param.display_type_rich = lambda ctx: None  # type: ignore[method-assign]
         elif param.is_flag:
             param.metavar = ""

@@ -1,6 +1,10 @@
 """Wrong settings and options are reported by name, value and rule, with exit code 2."""
 
+from types import SimpleNamespace
+
 import pytest
+
+from headlight.commands.parsing import _without_types
 
 SECRET = "a secret"
 
@@ -66,3 +70,9 @@ def test_a_wrong_member_of_an_edit_is_reported_by_its_path(headlight):
         "--edits.2.heads",
         "--edits.3",
     ]
+
+
+def test_an_option_is_not_called_by_the_name_of_its_value():
+    """As Typer 0.27 would have it."""
+    (port,) = _without_types([SimpleNamespace(opts=["port", "--PORT"], is_flag=False)])
+    assert port.opts == ["port", "--port"]
