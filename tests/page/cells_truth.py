@@ -431,8 +431,13 @@ class CellJudge(ViewJudge):
         ]
         equals(of["broad"], np.mean(spread), 2)
         columns = self.sides(said)[1]
+        words = [token.word for token in columns.tokens]
         resting = [
-            sum(row[key] for key in range(len(row)) if rests(columns, at, key))
+            sum(
+                row[key]
+                for key in range(at)
+                if rests(columns, at, key) and (key == 0 or words[key] != words[at])
+            )
             for at, row in enumerate(rows, 1)
         ]
         equals(of["sink"], np.mean(resting), 2)

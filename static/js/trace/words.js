@@ -5,14 +5,20 @@
  * still sum to 1.
  */
 
-import { named, tokenLabels } from '../words/tokens.js';
+import { named, tokenLabels, tokenName } from '../words/tokens.js';
 import { buildMatrix } from './trace.js';
 
-/** @typedef {Token & {first: number, last: number}} Unit tokens `first` to `last`, read as one */
+/** @typedef {Token & {first: number, last: number, isTwin?: boolean}} Unit tokens `first` to `last`, read as one */
 
 /** @param {Token[]} tokens @returns {Unit[]} every token as one unit */
 export function alone(tokens) {
   return tokens.map((token, index) => ({ ...token, first: index, last: index }));
+}
+
+/** Return some units; one that is called like one that is left out is its twin. @param {Unit[]} units @param {number[]} kept @returns {Unit[]} */
+export function someOf(units, kept) {
+  const left = new Set(units.filter((_, at) => !kept.includes(at)).map(tokenName));
+  return kept.map((at) => ({ ...units[at], isTwin: left.has(tokenName(units[at])) }));
 }
 
 /** Scripts without spaces between words, of which a “word” is a whole clause. */

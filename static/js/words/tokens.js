@@ -70,14 +70,14 @@ export function inQuotes(name) {
 /**
  * Name one token of a sentence by its name in quotation marks, and by its place where the name is
  * not enough.
- * @param {Token[]} tokens
+ * @param {(Token & {isTwin?: boolean})[]} tokens `isTwin`: another that is left out has its name
  * @param {number} index
  * @param {PlaceOf} [placeOf]
  */
 export function named(tokens, index, placeOf = byIndex) {
   const name = tokenName(tokens[index]);
-  const isRepeated = tokens.some((token, at) => at !== index && tokenName(token) === name);
-  return isRepeated
+  const { isTwin } = tokens[index];
+  return isTwin || tokens.some((token, at) => at !== index && tokenName(token) === name)
     ? `${quoted(tokens[index])} at ${placeOf(tokens[index], index)}`
     : quoted(tokens[index]);
 }

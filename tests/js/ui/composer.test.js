@@ -337,7 +337,7 @@ test('a text that falls into pieces is met with what the model learned, and a be
   };
   show({ text: trace.text });
   composer.tellReading(trace);
-  assert.match(byId('text-note').textContent, /learned stories; it reads this nearly letter/);
+  assert.match(byId('text-note').textContent, /learned stories; it reads this nearly digit/);
   find('#text-note button').click();
   assert.deepEqual(take(), [['onOffer', { model: 'sums', text: '12*34=' }]]);
   show({ text: 'The cat' });

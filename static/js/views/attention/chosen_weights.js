@@ -16,7 +16,7 @@ import { matrixAt, range, withoutFuture, buildMatrix, valueIn } from '../../trac
 import { enumerated } from '../../words/lists.js';
 import { chooseCell, rowWith } from '../../rules/prediction.js';
 import { wordUnits } from '../../trace/word_names.js';
-import { alone, merged } from '../../trace/words.js';
+import { alone, merged, someOf } from '../../trace/words.js';
 import { readSwitches, QUANTITIES, ROLLOUT, chooseScale } from '../../state/attention_switches.js';
 import { areNamedByWritten, rowShown } from '../../state/written_rows.js';
 import { createMemo } from '../../state/state.js';
@@ -293,8 +293,8 @@ function withoutHidden(matrix, units, place, switches) {
     matrix: buildMatrix(rows.length, columns.length, (row, column) =>
       value(rows[row], columns[column]),
     ),
-    rows: rows.map((index) => units.rows[index]),
-    columns: columns.map((index) => units.columns[index]),
+    rows: someOf(units.rows, rows),
+    columns: someOf(units.columns, columns),
   };
 }
 

@@ -7,7 +7,7 @@ import { extent, rowOf } from '../../trace/trace.js';
 import { capitalised } from '../../words/lists.js';
 import { percent, share, signed } from '../../words/numbers.js';
 import { tokensOf } from '../../trace/attention.js';
-import { alone, namedUnit, tokensIn, unitLabels } from '../../trace/words.js';
+import { alone, namedUnit, someOf, tokensIn, unitLabels } from '../../trace/words.js';
 import { tokenName } from '../../words/tokens.js';
 import { chart } from '../../plot/chart.js';
 import { findStrongest } from '../../plot/lines.js';
@@ -127,7 +127,6 @@ function shown(value, write) {
  * @property {{rows: Match, columns: Match}} match
  * @property {Unit[]} rows
  * @property {Unit[]} columns
- * @property {{rows: Unit[], columns: Unit[]}} units of A, those without a counterpart too
  */
 
 /**
@@ -242,7 +241,6 @@ export function differenceFigure({ a, b }, state) {
     byUnits(weightsSeen(trace, site, head), rows[name], columns[name]);
   const [before, after] = [mapOf(a, 'a'), mapOf(b, 'b')];
   const changes = difference(before, after, rows.pairs, columns.pairs);
-  const units = { rows: namedByBoth(rows), columns: namedByBoth(columns) };
   const subject = {
     a,
     b,
@@ -250,9 +248,8 @@ export function differenceFigure({ a, b }, state) {
     after,
     changes,
     match: { rows, columns },
-    rows: rows.pairs.map(([inA]) => units.rows[inA]),
-    columns: columns.pairs.map(([inA]) => units.columns[inA]),
-    units,
+    rows: kept(rows),
+    columns: kept(columns),
   };
   const reach = extent(changes);
   return {
@@ -285,14 +282,17 @@ function kindOf({ place, trace }) {
     : `self-attention of the ${place.stack}${trace.target_tokens && place.rows === 'target' ? ', which reads the target' : ''}`;
 }
 
-/** Return the units of A, one that B has by another name by both: `saw/ran`. @param {Match} match */
-function namedByBoth({ a, b, pairs }) {
+/** Return the units of A with a counterpart in B, one of another name by both: `saw/ran`. @param {Match} match */
+function kept({ a, b, pairs }) {
   const units = [...a];
   for (const [inA, inB] of pairs) {
     const [ours, theirs] = [tokenName(a[inA]), tokenName(b[inB])];
     if (ours !== theirs) units[inA] = { ...a[inA], text: `${ours}/${theirs}`, part: null };
   }
-  return units;
+  return someOf(
+    units,
+    pairs.map(([inA]) => inA),
+  );
 }
 
 /** @param {Compared} subject @param {number} reach */
@@ -329,7 +329,7 @@ function factsOf({ changes, match: { rows }, rows: kept_ }) {
 }
 
 /** @param {Compared} subject @returns {Partial<Meaning<Datum>>} */
-function changeIn({ a, before, after, match, units }) {
+function changeIn({ a, before, after, match, rows, columns }) {
   /** @param {number} row @param {number} column */
   const each = (row, column) =>
     [before, after].map(
@@ -338,19 +338,12 @@ function changeIn({ a, before, after, match, units }) {
     );
   /** @param {number} change */
   const write = (change) => signed(change, 4);
-  /** @param {Datum} cell */
-  const named = ({ row, column }) => [
-    namedUnit(units.rows, match.rows.pairs[row][0]),
-    namedUnit(units.columns, match.columns.pairs[column][0]),
-  ];
   return {
     format: write,
-    name: (datum) => named(datum).join(' → '),
     number: ({ value }) => shown(value, write),
-    say: (datum) => {
-      const { row, column, value } = datum;
+    say: ({ row, column, value }) => {
       const [was, is] = each(row, column);
-      const pair = named(datum).join(' to ');
+      const pair = `${namedUnit(rows, row)} to ${namedUnit(columns, column)}`;
       if (Number.isNaN(value)) return `From ${pair}: masked, the key comes later (B − A)`;
       return `From ${pair} the weight is ${share(was)} in A and ${share(is)} in B: ${signed(value)} (B − A, ${attentionOf(a)})`;
     },
