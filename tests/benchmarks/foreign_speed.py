@@ -5,6 +5,9 @@
 One random GPT-2 of the small model's shape in one process: all readers share its weights and read
 the same tokens by turns. A ratio is the median over the rounds of a reader's time by that of the
 library's own SDPA pass in the same round, so that a busy machine weighs on both.
+
+At 1,024 tokens all weights take 1.14 times the pass in processor time: products of queries and
+keys, softmax and the mask are 1.6 times the fused kernel, which is an eighth of the pass.
 """
 
 from copy import deepcopy
@@ -21,8 +24,6 @@ from tests.benchmarks.peers_speed import (
     on_the_gpu,
     transformer_lens,
 )
-from tests.benchmarks.test_start import start
-from tests.tiny_checkpoints import make_tokenizer
 
 LENGTHS = (64, 256, 1024)
 N_ROUNDS = {64: 15, 256: 9, 1024: 5}
@@ -31,10 +32,9 @@ NOBODY, ONE, ALL = "Headlight, nobody looks", "Headlight, one layer", "Headlight
 TARGETS = {
     NOBODY: dict.fromkeys(LENGTHS, 1.06),
     ONE: dict.fromkeys(LENGTHS, 1.12),
-    ALL: {64: 1.10, 256: 1.10, 1024: 1.35},
+    ALL: {64: 1.10, 256: 1.10, 1024: 1.2},
 }
 ALL_OF_EAGER = 1.05
-READY_SECONDS = 4.0
 PEERS = {
     "Hugging Face, output_attentions=True": hugging_face,
     "TransformerLens, run_with_cache": transformer_lens,
@@ -84,17 +84,6 @@ def test_a_foreign_pass_beside_sdpa_and_the_peers(gpt2, table, device):
         )
         for name, reason in missing.items():
             table.add(section, name, reason)
-
-
-def test_a_folder_is_ready_within_seconds(gpt2, table, tmp_path):
-    folder = tmp_path / "gpt2-small"
-    gpt2().save_pretrained(folder)
-    make_tokenizer().save_pretrained(folder)
-    waited, _ = min(start("--model", str(folder)) for _ in range(3))
-    told = f"≤ {READY_SECONDS:g} s"
-    name = "headlight serve --model until /readyz"
-    table.add("A Hugging Face GPT-2 small", name, f"{waited:.1f} s", told, waited < READY_SECONDS)
-    assert waited < 3 * READY_SECONDS
 
 
 def readers_of(gpt2, device):

@@ -7,6 +7,10 @@
 The kernel and the blocks run by turns, and their processor time is taken. Memory is the greatest
 that the process had (VmHWM), in a new process for each length. The default lengths take two
 minutes, 32,768 six more.
+
+Rows of 4,096 tokens are two products (62 % of their time), `exp` (25 %) and the sum of a row (2 %):
+the blocks take 1.3 times the fused kernel before anything is observed, and rows 0.02 more. Bins and
+maxima of maps add 0.2, entropy and distance, which read the scores again, 0.35.
 """
 
 import math
