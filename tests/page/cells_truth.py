@@ -432,14 +432,11 @@ class CellJudge(ViewJudge):
         equals(of["broad"], np.mean(spread), 2)
         columns = self.sides(said)[1]
         words = [token.word for token in columns.tokens]
-        resting = [
-            sum(
-                row[key]
-                for key in range(at)
-                if rests(columns, at, key) and (key == 0 or words[key] != words[at])
-            )
-            for at, row in enumerate(rows, 1)
-        ]
+        resting = []
+        for at, row in enumerate(rows, 1):
+            keys = [key for key in range(at) if rests(columns, at, key)]
+            keys = [key for key in keys if key == 0 or words[key] != words[at]]
+            resting += [row[keys].sum()] * (2 * len(keys) <= len(row))  # where they are few
         equals(of["sink"], np.mean(resting), 2)
 
     def _left(self, said, of):
