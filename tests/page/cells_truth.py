@@ -136,8 +136,10 @@ class CellJudge(ViewJudge):
     def places(unit, side, other):
         """Return the tokens of B that may be compared with a unit of A."""
         groups, others = side.groups, other.groups
-        names = [spelled(side, group) for group in groups]
-        left = [spelled(other, group) for group in others]
+        names, left = (
+            ["".join(of.tokens[key].text for key in group).strip() for group in of.groups]
+            for of in (side, other)
+        )
         at = next(n for n, group in enumerate(groups) if unit[0] in group)
         start = alike(names, left)
         end = alike(names[start:][::-1], left[start:][::-1])
@@ -441,8 +443,7 @@ class CellJudge(ViewJudge):
 
     def _left(self, said, of):
         share = np.mean([row[0] for row in self.weights_of(said, said)])
-        hold(is_near(of["share"], share), f"it is {share:.3f}")
-        hold(share > 0.5, "little rests on it")
+        hold(share > 0.5 and is_near(of["share"], share), f"it is {share:.3f}")
 
     def _points(self, said, of):
         if self.judge.profile is None:
@@ -495,10 +496,6 @@ class CellJudge(ViewJudge):
 def alike(a, b):
     """Return how far two lists begin alike."""
     return len([*takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False))])
-
-
-def spelled(side, group):
-    return "".join(side.tokens[at].text for at in group).strip()
 
 
 MAP = r"\((?:(?P<which>[AB]), )?(?:.*)\)"

@@ -112,7 +112,7 @@ export function counterpart({ a, b, pairs }, index) {
   return pair ? b[pair[1]].last : -1;
 }
 
-/** The weight of a pair of equal words against pairs of others, which weigh 1 to 2. */
+/** The weight of a pair of equal words against pairs of others, which weigh 1 to 3. */
 const SAME = 3;
 
 /**
@@ -150,7 +150,7 @@ function pairsWithin(a, b) {
   const best = new Float64Array((a.length + 1) * width);
   /** @param {number} i @param {number} j */
   const paired = (i, j) =>
-    best[(i + 1) * width + j + 1] + (a[i] === b[j] ? SAME : 1 + likeness(a[i], b[j]));
+    best[(i + 1) * width + j + 1] + (a[i] === b[j] ? SAME : 1 + 2 * likeness(a[i], b[j]));
   for (let i = a.length - 1; i >= 0; i -= 1) {
     for (let j = b.length - 1; j >= 0; j -= 1) {
       const [skipsA, skipsB] = [best[(i + 1) * width + j], best[i * width + j + 1]];
