@@ -10,6 +10,7 @@ from typing import Any
 from headlight.model.attention.observer import MAPS, OBSERVED_AXES, ROWS
 from headlight.model.checkpoint.card import ModelCard
 from headlight.model.config import Architecture, Predicts
+from headlight.model.quantization.affine import Quantization
 from headlight.model.sites import Site
 from headlight.model.tokenizer import UNCHANGED, Normalization
 from headlight.model.trace import AttentionFacts, Rotation
@@ -42,7 +43,8 @@ class Description:
     ``checks`` are the differences that the self-check of a foreign model measured. ``features`` are
     what it can do beyond being traced: ``generate``, ``translate``, ``fill``, ``logit_lens``,
     ``head_outputs``, ``chat``. ``normalization`` are the tokenizer's changes to a text.
-    ``matrices`` are the names of the weights that can be quantized.
+    ``matrices`` are the names of the weights that can be quantized;
+    ``quantization`` is that of the weights as they are stored, None if they are not quantized.
     ``heads`` is the profile of the heads, if one was measured (`head_profiles`), and ``curves`` are
     those of the training run, if they were kept (`run_curves`). ``steps`` are the states of the
     training that are there (`steps`), each a model too. ``trained_tokens`` is the length of
@@ -68,6 +70,7 @@ class Description:
     checks: Mapping[str, float] = field(default_factory=dict)
     normalization: Normalization = UNCHANGED
     matrices: tuple[str, ...] = ()
+    quantization: Quantization | None = None
     heads: Mapping[str, Any] | None = None
     curves: Mapping[str, Any] | None = None
     steps: Sequence[Mapping[str, Any]] = ()

@@ -153,7 +153,7 @@ def pass_spec(
     if kept is not None:
         require_heads(kept, description.config.n_heads)
     if interventions:
-        require_quantizable(description.matrices, interventions)
+        require_quantizable(description.matrices, interventions, description.quantization)
         interventions = bound(description.sites, interventions)
         site_edits(description.config, interventions, description.paths)
     spec = PassSpec(

@@ -100,6 +100,8 @@ class QuantizationSensitivity(Analysis):
 
     def reason_against(self, description: Description) -> str | None:
         """Return the reason why a model's weights cannot be rounded; None: they can."""
+        if description.quantization is not None:
+            return "its weights are quantized already"
         if description.matrices:
             return None
         return "its weights are not named; add it again"

@@ -51,7 +51,7 @@ from headlight.model.foreign import is_foreign, load_foreign, load_live
 from headlight.model.foreign.folder import Progress, no_progress
 from headlight.model.hooks import SkipInitialisation
 from headlight.model.positions import BASE, frequencies
-from headlight.model.quantization.affine import matrices_of
+from headlight.model.quantization.affine import Quantization, UnknownPart, matrices_of
 from headlight.model.quantization.storage import restored_weights, stored_layout, stored_weights
 from headlight.model.tokenizer import Tokenizer, read_normalization, read_tokenizer
 from headlight.model.trace import AttentionFacts, Rotation
@@ -85,7 +85,7 @@ def describe(folder: Path | str) -> Description:
     folder = Path(folder)
     require_finished(folder)
     require_file(folder, CONFIG, MAX_BYTES[CONFIG])
-    config, difference = _read_config(folder)
+    config, quantization, difference = _read_config(folder)
     for name, max_bytes in MAX_BYTES.items():
         if name != TOKENIZER or tokenizer_file(folder) == folder / name:
             require_file(folder, name, max_bytes)
@@ -95,7 +95,7 @@ def describe(folder: Path | str) -> Description:
     except ValueError as error:
         raise CheckpointError(str(error)) from error
     bare = meta_model(config)
-    _require_weights(folder, bare, difference, base)
+    _require_weights(folder, bare, quantization, difference, base)
     revision = _revision(folder)
     return Description(
         id=id_of(folder),
@@ -111,6 +111,7 @@ def describe(folder: Path | str) -> Description:
         longest_text=config.max_tokens if config.positional == "learned" else LONGEST_TEXT,
         normalization=read_normalization(tokenizer_file(folder)),
         matrices=tuple(matrices_of(bare)),
+        quantization=quantization,
         heads=read_profile(folder, revision),
         curves=read_curves(folder),
     )
@@ -252,7 +253,7 @@ def load_checkpoint(
     assert isinstance(config, TransformerConfig)
     tokenizer = _read_tokenizer(folder, config)
     transformer = uninitialised_model(config)
-    weights = _read_weights(folder, transformer.weights())
+    weights = _read_weights(folder, transformer.weights(), description.quantization)
     transformer.load_weights(weights)
     transformer.to(device=device, dtype=dtype).eval()
     return Checkpoint(model=transformer, tokenizer=tokenizer, description=description)
@@ -265,6 +266,7 @@ def save(
     card: ModelCard,
     *,
     dtype: torch.dtype = torch.float16,
+    quantization: Quantization | None = None,
     difference: Difference | None = None,
 ) -> None:
     """Write the four files, replacing each one atomically; of a difference there is no tokenizer.
@@ -274,12 +276,14 @@ def save(
         model: on any device.
         tokenizer: the one the model was trained with.
         card: the model card.
-        dtype: of the weights in the file; a difference has its own.
-        difference: store only the difference from this model.
+        dtype: of the weights in the file that are not quantized.
+        quantization: of the matrices; None: none is quantized.
+        difference: store only the difference from this model, without `quantization`.
 
     Raises:
         CheckpointError: the base of the difference is not there, or has another revision.
-        ValueError: a weight is not finite, or the base has other weights.
+        UnknownPart: a part of the quantization matches no matrix.
+        ValueError: a weight to quantize is not finite, or the base has other weights.
     """
     stated = model.config.to_dict()
     if difference is not None:
@@ -287,7 +291,9 @@ def save(
         weights = difference.stored(model.weights(), load_checkpoint(base).model.weights())
         stated["difference"] = difference.to_dict()
     else:
-        weights = stored_weights(model.weights(), None, dtype)
+        weights = stored_weights(model.weights(), quantization, dtype)
+    if quantization is not None:
+        stated["quantization"] = quantization.to_dict()
     config = json.dumps(stated, indent=2) + "\n"
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / CONFIG, lambda path: path.write_text(config, encoding="utf-8"))
@@ -334,24 +340,31 @@ def _read_base(folder: Path, difference: Difference) -> tuple[Path, TransformerC
         CheckpointError: it is not there, has another revision, or is a difference itself.
     """
     base = difference.folder(folder, ZOO)
-    config, earlier = _read_config(base)
-    if earlier is not None:
-        raise CheckpointError(f"{folder} is a difference from {base}, which is one itself")
+    config, quantization, earlier = _read_config(base)
+    if earlier is not None or quantization is not None:
+        raise CheckpointError(
+            f"{folder} is a difference from {base}, which is quantized or a difference itself"
+        )
     difference.require(folder, base, _revision(base))
     return base, config
 
 
-def _read_config(folder: Path) -> tuple[TransformerConfig, Difference | None]:
+def _read_config(folder: Path) -> tuple[TransformerConfig, Quantization | None, Difference | None]:
     path = folder / CONFIG
     try:
         content = read_file(folder, CONFIG, MAX_BYTES[CONFIG])
         data = json.loads(content, object_pairs_hook=unique_keys)
         if not isinstance(data, dict):
             raise ValueError("a config must be a JSON object")
+        quantization = data.pop("quantization", None)
+        if quantization is not None:
+            quantization = Quantization.from_dict(quantization)
         difference = data.pop("difference", None)
         if difference is not None:
             difference = Difference.from_dict(difference)
-        return TransformerConfig.from_dict(data), difference
+            if quantization is not None:
+                raise ValueError("difference and quantization exclude each other")
+        return TransformerConfig.from_dict(data), quantization, difference
     except RecursionError as error:
         raise CheckpointError(f"{path}: nests too deeply") from error
     except json.JSONDecodeError as error:
@@ -396,6 +409,7 @@ def uninitialised_model(config: TransformerConfig) -> Transformer:
 def _require_weights(
     folder: Path,
     meta: Transformer,
+    quantization: Quantization | None,
     difference: Difference | None = None,
     base: tuple[Path, TransformerConfig] | None = None,
 ) -> None:
@@ -404,10 +418,13 @@ def _require_weights(
     Raises:
         CheckpointError: one differs from the config's, or the weights exceed the memory.
     """
-    if difference is not None and base is not None:
-        expected = difference.layout(meta.weights(), meta_model(base[1]).weights())
-    else:
-        expected = stored_layout(meta.weights(), None)
+    try:
+        if difference is not None and base is not None:
+            expected = difference.layout(meta.weights(), meta_model(base[1]).weights())
+        else:
+            expected = stored_layout(meta.weights(), quantization)
+    except UnknownPart as error:
+        raise CheckpointError(f"{folder / CONFIG}: {error}") from error
     n_numbers = sum(tensor.numel() for tensor in (*meta.parameters(), *meta.buffers()))
     require_memory(folder / CONFIG, n_numbers)
     header_bytes = _HEADER_BYTES + _HEADER_BYTES_PER_TENSOR * len(expected)
@@ -442,16 +459,18 @@ def _require_short_header(folder: Path, header_bytes: int, max_bytes: int) -> No
         )
 
 
-def _read_weights(folder: Path, shapes: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _read_weights(
+    folder: Path, shapes: Mapping[str, Tensor], quantization: Quantization | None
+) -> dict[str, Tensor]:
     path = folder / WEIGHTS
     try:
         with open_tensors(folder, WEIGHTS, path.stat().st_size) as file:  # `describe` bounds it
             *_, difference = _read_config(folder)
             if difference is None:
-                weights = restored_weights(file.get_tensor, shapes, None)
+                weights = restored_weights(file.get_tensor, shapes, quantization)
             else:
                 base, config = _read_base(folder, difference)
-                known = _read_weights(base, meta_model(config).weights())
+                known = _read_weights(base, meta_model(config).weights(), None)
                 weights = difference.restored(file.get_tensor, shapes, known)
     except CheckpointError:
         raise

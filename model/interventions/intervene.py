@@ -54,20 +54,31 @@ def quantizations_of(interventions: Iterable[Intervention]) -> tuple[Quantizatio
     return tuple(rounding for each in interventions for rounding in each.quantizations)
 
 
-def require_quantizable(matrices: Collection[str], interventions: Iterable[Intervention]) -> None:
+def require_quantizable(
+    matrices: Collection[str],
+    interventions: Iterable[Intervention],
+    stored: Quantization | None = None,
+) -> None:
     """Check that the weights of a model can be rounded as the interventions ask.
 
     Args:
         matrices: the names of the model's weights that can be quantized.
         interventions: of any kind.
+        stored: the quantization of the weights as they were loaded.
 
     Raises:
         UnknownPart: a part matches no matrix.
-        ImpossibleIntervention: the weights are not named, or two quantizations overlap.
+        ImpossibleIntervention: the weights are quantized already, are not named, or two
+            quantizations overlap.
     """
     quantizations = quantizations_of(interventions)
     if not quantizations:
         return
+    if stored is not None:
+        raise ImpossibleIntervention(
+            f"the weights are quantized already, to {stored.bits} bits; quantize the model that "
+            "they were made from"
+        )
     if not matrices:
         raise ImpossibleIntervention(
             "this model has no weights that can be quantized; add it again, so that they are named"

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from fnmatch import translate
 from functools import lru_cache
 from threading import Lock
@@ -86,6 +86,27 @@ class Quantization(Intervention):
                 raise UnknownPart(f"no part of the model matches {part[:100]!r}; it has {known}")
             matches.update(matched)
         return [name for name in names if name in matches]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; `from_dict` reads it back."""
+        return {**asdict(self), "parts": list(self.parts)}
+
+    @classmethod
+    def from_dict(cls, data: object) -> Quantization:
+        """Read plain data, such as a checkpoint's.
+
+        Raises:
+            ValueError: it is not a mapping, a key is unknown or missing, or a value is not allowed.
+        """
+        known = {field.name for field in fields(cls)}
+        if isinstance(data, dict) and data.get("activations") == "float":  # of older checkpoints
+            data = {name: value for name, value in data.items() if name != "activations"}
+        if not isinstance(data, dict) or "bits" not in data or not set(data) <= known:
+            raise ValueError(f"quantization must be an object of bits and {', '.join(known)}")
+        parts = data.get("parts", [])
+        if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
+            raise ValueError("quantization.parts must be a list of names")
+        return cls(**{**data, "parts": tuple(parts)})
 
 
 @lru_cache(maxsize=64)

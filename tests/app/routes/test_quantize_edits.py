@@ -1,4 +1,4 @@
-"""The edit `quantize` over REST equals a model whose weights are rounded."""
+"""The edit `quantize` over REST equals a model that was stored with fewer bits."""
 
 import math
 
@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from headlight.model.checkpoint.loading import load
+from headlight.model.checkpoint.loading import load, save
 from headlight.model.interventions.intervene import require_quantizable
 from headlight.model.interventions.intervention import ImpossibleIntervention
-from headlight.model.quantization.affine import Quantization, fake_quantize, matrices_of
+from headlight.model.quantization.affine import Quantization
 from headlight.model.tracing import trace
 from headlight.tracing.results import analyse
 
@@ -33,19 +33,27 @@ def edit(bits, **members):
 
 
 @pytest.mark.parametrize("model", ["tiny", "translator", "filler", "turning"])
-def test_every_tensor_is_that_of_a_rounded_copy_and_the_shared_model_stays(client, zoo, model):
+def test_every_tensor_is_that_of_a_stored_copy_and_the_shared_model_stays(
+    client, zoo, tmp_path, model
+):
     parts = ["*.layers.1", "*.embedding"]
     checkpoint = load(zoo / model)
     plain = post(client, model, capture=SITES).json()["tensors"]
     asked = {"kind": "quantize", "bits": 3, "parts": parts, "per": "tensor"}
     tensors = post(client, model, capture=SITES, edits=[asked]).json()["tensors"]
     stored = Quantization(bits=3, parts=tuple(parts), per="tensor")
-    matrices = matrices_of(checkpoint.model)
-    with torch.no_grad():
-        for name in stored.chosen(matrices):
-            matrices[name].copy_(fake_quantize(matrices[name], 3, "tensor"))
+    card = checkpoint.description.card
+    folder = tmp_path / "copy"
+    save(
+        folder,
+        checkpoint.model,
+        checkpoint.tokenizer,
+        card,
+        dtype=torch.float32,
+        quantization=stored,
+    )
     target = TARGET if model == "translator" else None
-    expected = trace(checkpoint, TEXT, target, capture=SITES).tensors
+    expected = trace(load(folder), TEXT, target, capture=SITES).tensors
     assert list(tensors) == list(expected)
     for site, array in expected.items():
         np.testing.assert_allclose(tensors[site]["data"], array.data, rtol=0, atol=1e-5)
@@ -70,6 +78,8 @@ def test_overlaps_and_other_weights_are_rejected(client, problem):
     detail = problem(post(client, edits=overlapping), 422, "impossible-edit")["detail"]
     assert "decoder.embedding.vectors.weight is quantized twice" in detail
     four = Quantization(bits=4)
+    with pytest.raises(ImpossibleIntervention, match="already, to 8 bits"):
+        require_quantizable(["a.weight"], [four], Quantization(bits=8))
     with pytest.raises(ImpossibleIntervention, match="has no weights that can be quantized"):
         require_quantizable([], [four])
     require_quantizable([], [])

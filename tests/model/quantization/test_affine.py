@@ -102,6 +102,10 @@ def test_other_numbers_of_bits_are_rejected(bits):
 def test_settings_are_checked():
     with pytest.raises(ValueError, match="channel or tensor"):
         Quantization(bits=4, per="row")
+    older = {"bits": 4, "parts": [], "per": "channel", "activations": "float"}
+    assert Quantization.from_dict(older) == Quantization(bits=4)
+    with pytest.raises(ValueError, match="an object of bits"):
+        Quantization.from_dict({**older, "activations": "dynamic"})
 
 
 # --- parts ----------------------------------------------------------------------------------------
