@@ -10,9 +10,12 @@ inputs, which have no effect where they are neutral:
 - ``experts`` (network, expert): 0 for one that is never chosen; ``factors`` (attention): of scores;
 - ``set_at`` (edit, 3): attention, head and query of rows of weights that ``set_to`` (edit, key)
   replaces; an attention of −1 is none;
-- ``position``: of the predictions ``ablated`` (row, vocab).
+- ``position`` of the prediction to explain, ``token`` and ``against``: ids, or −1 for the likeliest
+  and for the rival of `headlight.model.analysis.reasons`, −2 for the likeliest other one;
+- ``in_text`` (vocab): whether a token is spelled like a word of the text.
 
-Its outputs are the sites and ``analyses.{id}.{array}`` of the first row, without a batch axis.
+Its outputs are the sites and ``analyses.{id}.{array}`` of the first row, without a batch axis; of
+``reasons`` those of all rows: the text itself, then without one part each.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import replace
 from fnmatch import fnmatch
 from functools import partial
 from typing import Any
@@ -37,14 +41,26 @@ from headlight.model.analysis.attention_by_distance import attention_by_distance
 from headlight.model.analysis.head_labels import LABELS, TokenFacts, label_heads, token_facts
 from headlight.model.analysis.head_outputs import head_norms, head_outputs, value_weighted
 from headlight.model.analysis.layers import attentions_of
+from headlight.model.analysis.logit_attribution import LogitDifference, logit_attribution
 from headlight.model.analysis.logit_lens import logit_lens
 from headlight.model.analysis.next_token import next_token
+from headlight.model.analysis.reasons import (
+    LISTED,
+    RULES,
+    choose_rival,
+    decisive_row,
+    lifts_of,
+    lost_without,
+    parts_of,
+    word_kind,
+)
 from headlight.model.analysis.residual_stream import residual_stream
 from headlight.model.analysis.rollout import rollout
 from headlight.model.attention.observer import OBSERVED_AXES
 from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.checkpoint.exits import PARAMETERS, norm_and_unembedding
 from headlight.model.corpus import read_lines
+from headlight.model.distributions import top_k
 from headlight.model.extras import needed_by
 from headlight.model.profiles.folder import SAMPLE
 from headlight.model.trace import NamedArray, Token, Trace
@@ -71,6 +87,7 @@ Arrays = dict[str, NamedArray]
 Facts = Mapping[str, Tensor]
 HOME = "headlight.model."
 FACTS = ("is_typed", "is_special", "is_first_word")
+KINDS = ("", "number", "name", "word")
 
 
 class Derived(nn.Module):
@@ -79,6 +96,8 @@ class Derived(nn.Module):
     def __init__(self, checkpoint: Checkpoint) -> None:
         super().__init__()
         self.arrays: dict[str, list[str]] = {}  # the axes of each result
+        self.parts: Sequence[str] = ()  # of a logit difference
+        self.rows: list[dict[str, Any]] = []  # the parts that are taken away, in order
         self.config, model = checkpoint.config, checkpoint.model
         self.attentions = {facts.path: facts for facts in checkpoint.description.attentions}
         self.axes = {name: axes for name, (axes, _) in exported_sites(checkpoint).items()}
@@ -91,12 +110,26 @@ class Derived(nn.Module):
             )
             for path in self.attentions
         } | {name: model.weights()[name].detach().clone() for name in self.of_end}
+        words = [
+            checkpoint.tokenizer.text_of(token).strip() for token in range(self.config.vocab_size)
+        ]
+        known = {word: number for number, word in enumerate(dict.fromkeys(words))}
+        constants |= {
+            "words": torch.tensor([known[word] for word in words]),
+            "kinds": torch.tensor([KINDS.index(word_kind(word)) for word in words]),
+        }
+        self.linear_exit = checkpoint.linear_exit
         self.names = list(constants)
         for at, tensor in enumerate(constants.values()):
             self.register_buffer(f"constant_{at}", tensor)
 
-    def forward(self, tensors: Mapping[str, Tensor], facts: Facts) -> dict[str, Tensor]:
-        """Return the arrays of all analyses, by ``analyses.{id}.{array}``."""
+    def forward(
+        self, tensors: Mapping[str, Tensor], facts: Facts, logits: Tensor
+    ) -> dict[str, Tensor]:
+        """Return the arrays of all analyses, by ``analyses.{id}.{array}``.
+
+        ``logits`` (row, vocab) are those of all rows at the position.
+        """
         trace = Trace(
             model="",
             revision="",
@@ -111,6 +144,7 @@ class Derived(nn.Module):
         constants = {
             name: _named(getattr(self, f"constant_{at}")) for at, name in enumerate(self.names)
         }
+        explained, reasons = self._explained(trace, constants, facts, logits)
         exits = norm_and_unembedding(
             {name: constants[name] for name in self.of_end}, self.config.norm_epsilon
         )
@@ -120,8 +154,10 @@ class Derived(nn.Module):
             "head_labels": _labels(trace, facts),
             "head_norms": head_norms(trace, constants),
             "head_outputs": head_outputs(trace, constants),
+            "logit_attribution": explained,
             "logit_lens": logit_lens(trace, lambda stack, streams: exits(stack, streams)),
             "next_token": next_token(trace),
+            "reasons": reasons,
             "residual_stream": residual_stream(trace, **stream),
             "rollout": rollout(trace),
             "value_weighted": value_weighted(trace, constants),
@@ -133,6 +169,76 @@ class Derived(nn.Module):
         }
         self.arrays = {name: list(array.axes) for name, array in named.items()}
         return {name: torch.from_numpy(array.data) for name, array in named.items()}
+
+    def _explained(
+        self, trace: Trace, constants: Arrays, facts: Facts, logits: Tensor
+    ) -> tuple[Arrays, Arrays]:
+        """Return the attribution of a logit difference, and what `find_reasons` makes of rows."""
+        names = ("position", "token", "against", "in_text", "heads", "networks")
+        read: list[Any] = [facts[name].numpy() for name in names]
+        at, token, given, in_text, with_heads, with_networks = read
+        tensors = {
+            name: replace(array, data=array.data.take(at, axis=array.axes.index(axis)))
+            for axis in ("query", "position")
+            for name, array in trace.tensors.items()
+            if axis in array.axes
+        }
+        part = replace(trace, tensors={**trace.tensors, **tensors})
+        self.rows = [
+            {name: getattr(each, name) for name in ("site", "layer", "head")}
+            for each in parts_of(trace)
+        ]
+        moe, heads, networks = self.config.moe, 1 - with_heads, 1 - with_networks
+
+        def attribute(exit_of: Any, difference: Any) -> Any:
+            n_experts = moe.n_experts if moe else 0
+            return logit_attribution(part, exit_of, constants, difference, n_experts=n_experts)
+
+        def exit_of(stack: str, stream: Any, tokens: Sequence[Any]) -> Any:
+            ids = np.stack([np.asarray(each).reshape(()) for each in tokens])
+            chosen: Any = torch.from_numpy(ids)
+            return self.linear_exit(stack, stream, chosen)
+
+        def of_rows(arrays: Mapping[str, NamedArray]) -> Any:
+            of_heads: Any = arrays["self_attention.heads"].data
+            return np.einsum("rlh,lh->r", heads, of_heads) + networks @ arrays["feed_forward"].data
+
+        probabilities = logits.double().softmax(dim=-1).numpy()
+        own, likely = probabilities[0], top_k(probabilities[:1], LISTED)[0][0]
+        token = np.where(token < 0, likely[:1], token)
+        words, kinds = constants["words"].data, constants["kinds"].data
+        stands = in_text[likely] & in_text[token] & (kinds[token] > 0)
+        stands &= (kinds[likely] == kinds[token]) & (words[likely] != words[token])
+        asked: Any = LogitDifference(position=0, token=token, against=token)
+        lifts = of_rows(lifts_of(attribute, exit_of, asked, len(own)))
+        lost, is_head = lost_without(own, probabilities, token), heads.sum((1, 2)) > 0
+        decisive = decisive_row(lost, is_head, lifts)
+        rule, rival = choose_rival(own, probabilities, token, decisive, likely, stands)
+        other = np.where(likely[:1] == token, likely[1:2], likely[:1])
+        rival = np.where(given >= 0, given, np.where(given == -1, rival, other))
+        attribution = attribute(exit_of, replace(asked, against=rival))
+        self.parts, split = attribution.parts, attribution.arrays
+        is_kept = (rule == RULES.index("gains")) & (given < 0)
+        decisive = np.where(is_kept, decisive, decisive_row(lost, is_head, of_rows(split)))
+        keys = np.einsum("rlh,lhk->rk", heads, split["self_attention.keys"].data)
+        key = (keys * np.where(keys.sum(1, keepdims=True) >= 0, 1, -1)).argmax(1)
+        weights = np.stack([part[f"{path}.weights"][:, 0] for path in self.attentions])
+        rows = np.einsum("rlh,lhk->rk", heads, weights)
+        both = np.stack([token[0], rival[0]])
+        arrays = {
+            "tokens": both,
+            "rule": rule,
+            "decisive": decisive,
+            "lost": lost,
+            "key": key,
+            "adds": np.stack([lifts, lifts - of_rows(split)], 1),
+            "weight": (rows * (np.arange(rows.shape[1]) == key[:, None])).sum(1),
+            "probabilities": probabilities[:, both],
+            "top": probabilities.argmax(1),
+            "top_probability": probabilities.max(1),
+        }
+        axes = ("row", "token")
+        return split, {name: NamedArray(axes[: each.ndim], each) for name, each in arrays.items()}
 
 
 def _named(tensor: Tensor) -> NamedArray:
@@ -177,7 +283,7 @@ class Pass(nn.Module):
         self.networks = networks_of(checkpoint)
 
     def forward(self, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Return the tensors of the first row, and ``ablated``."""
+        """Return the outputs; see the module."""
         with ExitStack() as stack:
             for site, edit in self._edits(inputs):
                 stack.enter_context(self.model.edit(site, edit))
@@ -187,10 +293,11 @@ class Pass(nn.Module):
             name: captured[name][0] if has_batch else captured[name]
             for name, (_, has_batch) in self.sites.items()
         }
-        outputs["ablated"] = logits.index_select(1, inputs["position"])[:, 0]
         with numpy_in_graph() if torch.compiler.is_exporting() else nullcontext():
             outputs |= self.derived(
-                {name: outputs[name] for name in self.sites}, {**inputs, "ids": inputs["ids"][0]}
+                {name: outputs[name] for name in self.sites},
+                {**inputs, "ids": inputs["ids"][0]},
+                logits.index_select(1, inputs["position"])[:, 0],
             )
         return outputs
 
@@ -247,6 +354,9 @@ def neutral_inputs(
         "set_at": torch.full((n_rows, 3), -1),
         "set_to": torch.zeros(n_rows, n_keys),
         "position": torch.tensor([n_keys - 1]),
+        "token": torch.tensor([-1]),
+        "against": torch.tensor([-1]),
+        "in_text": torch.zeros(config.vocab_size, dtype=torch.bool),
     }
 
 
@@ -393,6 +503,7 @@ def _narrow(model: Any) -> None:
     graph.initializer.extend(kept)
     nodes = [*casts, *graph.node]
     for node in nodes:
+        del node.metadata_props[:]  # where in the code it comes from
         node.input[:] = [renamed.get(name, name) for name in node.input]
     copies = [type(node).FromString(node.SerializeToString()) for node in nodes]
     del graph.node[:]
@@ -410,18 +521,21 @@ def _manifest(checkpoint: Checkpoint, module: Pass, names: Sequence[str]) -> dic
         "axes": {name: axes[name] for name in names if name in axes},
         "attentions": module.attentions,
         "networks": module.networks,
+        "parts": module.derived.rows,
         "sizes": {
             "n_heads": config.n_heads,
             "d_head": config.d_head,
             "n_experts": config.moe.n_experts if config.moe else 1,
         },
-        "has_bias": any(name.endswith(".bias") for name in module.sites),
-        "metadata": {"head_labels": {"labels": list(LABELS)}},
+        "metadata": {
+            "head_labels": {"labels": list(LABELS)},
+            "logit_attribution": {"part_names": list(module.derived.parts), "omitted": {}},
+        },
         "tokenizer": json.loads(tokenizer.to_json()),
         "texts": [tokenizer.text_of(token) for token in range(tokenizer.vocab_size)],
         "lowers_capitals": tokenizer.normalization.lowers_capitals,
         "start_id": tokenizer.start_id,
-        "mask_id": tokenizer.mask_id,
+        "end_id": tokenizer.end_id,
     }
 
 

@@ -39,13 +39,17 @@ def site(
     server: Annotated[
         str, option("The address of a server that reads what the site does not hold.", "URL")
     ] = "",
+    live: Annotated[
+        str, option("The models that the browser computes, with commas: stories,sums.", "NAMES")
+    ] = "",
     models_dir: ModelsDir = None,
 ) -> None:
     """Write the pages as files for any static host; they open from a disk, too.
 
     The site holds the examples of every model, the chapters, and the experiments with a few
-    settings each. Their answers are computed now, which takes some minutes. Stop it at any time:
-    an earlier site stays in its place until the new one is whole.
+    settings each. Their answers are computed now, which takes some minutes. With --live a page
+    also computes any sentence itself; that needs npm and the extra `onnx`. Stop it at any time: an
+    earlier site stays in its place until the new one is whole.
     """
     from headlight.site.folder import Plan, write_site
 
@@ -53,7 +57,10 @@ def site(
     if server and not ADDRESS.fullmatch(server):
         raise UsageError(f"--server: {server!r} is no address; write it as https://example.org")
     plan = Plan(
-        chapters=chapters or [], texts=_texts(texts, settings) if texts else (), server=server
+        chapters=chapters or [],
+        texts=_texts(texts, settings) if texts else (),
+        live=[name for name in live.split(",") if name],
+        server=server,
     )
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # nothing half-written stays

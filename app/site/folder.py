@@ -31,6 +31,7 @@ from headlight.serving.experiments import experiment_tabs
 from headlight.settings import HOME, Settings
 from headlight.site.answers import Answers, Members, Reading
 from headlight.site.documents import documents
+from headlight.site.live import live_index
 
 MARK = "headlight-site.json"
 """The file by which a folder is known to be a site, which another one may replace."""
@@ -52,11 +53,13 @@ class Plan:
     Args:
         chapters: files and folders of more chapters than those that ship.
         texts: more texts than the examples.
+        live: the models that the pages compute themselves.
         server: the address of a server that computes; empty: none is named.
     """
 
     chapters: Sequence[Path] = ()
     texts: Sequence[Reading] = ()
+    live: Sequence[str] = ()
     server: str = ""
 
 
@@ -75,6 +78,15 @@ class Folder:
         packed = base64.b64encode(gzip.compress(content, compresslevel=6, mtime=0)).decode()
         name = f"{kind}-{hashlib.sha256(content).hexdigest()[:12]}"
         self.write(f"data/{name}.js", f'(self.headlightFiles ??= {{}})["{name}"] = "{packed}";\n')
+        return name
+
+    def keep_live(self, name: str, content: bytes) -> str:
+        """Write a file that computes a model, and return its name, which tells its content."""
+        kind, _, ending = name.rpartition(".")
+        name = f"live/{kind}-{hashlib.sha256(content).hexdigest()[:12]}.{ending}"
+        (self.root / "live").mkdir(exist_ok=True)
+        (self.root / name).write_bytes(content)
+        self.names.append(name)
         return name
 
     def write(self, name: str, text: str) -> None:
@@ -206,6 +218,8 @@ def _fill(
         "files": files,
         "server": plan.server.rstrip("/"),
     }
+    if plan.live:
+        index["live"] = live_index(plan.live, answers.registry, folder.keep_live)
     _write_pages(folder, folder.keep("index", orjson.dumps(index)))
 
 

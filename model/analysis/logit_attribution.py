@@ -185,8 +185,9 @@ class _Attributor:
             np.float64
         )
         self.reach, self.is_frozen = linear_exit.reach, linear_exit.is_frozen
-        self.bias = float(linear_exit.offsets[0] - linear_exit.offsets[1])
-        self.logits = trace["logits"][self.query, tokens].astype(np.float64)
+        self.bias = linear_exit.offsets[0] - linear_exit.offsets[1]
+        row = trace["logits"][self.query].astype(np.float64)
+        self.logits = np.stack([row[token] for token in tokens]).reshape(2)
         self.omitted: dict[str, str] = {}
         self.behind_norms: dict[str, Vector] = {}
 
@@ -209,19 +210,20 @@ class _Attributor:
             for kind in ATTENTIONS:
                 if f"{kind}.heads" in details:
                     heads, rest = details[f"{kind}.heads"], details[f"{kind}.rest"]
-                    parts[f"layers.{layer}.{kind}"] = float(heads[layer].sum() + rest[layer])
+                    parts[f"layers.{layer}.{kind}"] = heads[layer].sum() + rest[layer]
             if "feed_forward" in details:
-                parts[f"layers.{layer}.feed_forward"] = float(details["feed_forward"][layer])
+                parts[f"layers.{layer}.feed_forward"] = details["feed_forward"][layer]
         parts["bias"] = self.bias
-        parts["remainder"] = float(self.logits[0] - self.logits[1]) - sum(parts.values())
-        self._tell_remainder(parts)
-        arrays = {"logits": self.logits, "parts": np.array(list(parts.values())), **details}
+        parts["remainder"] = self.logits[0] - self.logits[1] - sum(parts.values())
+        if not torch.compiler.is_exporting():
+            self._tell_remainder(parts)
+        arrays = {"logits": self.logits, "parts": np.stack(list(parts.values())), **details}
         named = {
             name: NamedArray(_axes(name), data.astype(np.float32)) for name, data in arrays.items()
         }
         return Attribution(named, tuple(parts), self.omitted)
 
-    def _tell_remainder(self, parts: Mapping[str, float]) -> None:
+    def _tell_remainder(self, parts: Mapping[str, Float[np.ndarray, ""]]) -> None:
         """Give the reason for a remainder that rounding does not explain."""
         remainder = abs(parts["remainder"])
         largest = max(abs(value) for name, value in parts.items() if name != "remainder")
@@ -246,16 +248,18 @@ class _Attributor:
         direction = self.behind_norms.get(path, self.direction)
         return direction * self.reach[path] if path in self.reach else direction
 
-    def _embedding(self) -> dict[str, float]:
+    def _embedding(self) -> dict[str, Float[np.ndarray, ""]]:
         entering = self.trace[f"{self.stack}.layers.0.residual.before"][self.query]
         sites = [f"{self.stack}.embedding.{name}" for name in ("tokens", "positional")]
         held = [self.trace[site][self.query] for site in sites if site in self.trace]
-        scale = float(np.abs(entering).max())
-        is_sum = len(held) == 2 and np.allclose(held[0] + held[1], entering, atol=1e-2 * scale)
+        is_sum = len(held) == 2 and (
+            torch.compiler.is_exporting()
+            or np.allclose(held[0] + held[1], entering, atol=1e-2 * np.abs(entering).max())
+        )
         path = f"{self.stack}.embedding"
         if not is_sum:
-            return {"embedding": float(self._along(entering, path))}
-        tokens, positional = (float(self._along(vector, path)) for vector in held)
+            return {"embedding": self._along(entering, path)}
+        tokens, positional = (self._along(vector, path) for vector in held)
         return {"embedding.tokens": tokens, "embedding.positional": positional}
 
     def _attention(self, kind: str) -> dict[str, Float[np.ndarray, ...]]:
@@ -281,7 +285,7 @@ class _Attributor:
             directions = projection @ (self._direction_at(path) * gain)  # head d_head
             heads[layer] = (contexts[layer] * directions).sum(axis=-1)
             output = self.trace[f"{path}.output"][self.query]
-            rest[layer] = float(self._along(output, path)) - heads[layer].sum()
+            rest[layer] = self._along(output, path) - heads[layer].sum()
             if f"{path}.weights" in self.trace and f"{path}.values" in self.trace:
                 weights = self.trace[f"{path}.weights"][:, self.query].astype(np.float64)
                 values = self.trace[f"{path}.values"].astype(np.float64)
@@ -305,13 +309,14 @@ class _Attributor:
                 if f"{path}.output" not in self.trace:
                     continue
                 n_found += 1
-                whole[layer] = float(self._along(self.trace[f"{path}.output"][self.query], path))
+                whole[layer] = self._along(self.trace[f"{path}.output"][self.query], path)
                 n_routed += part == "experts"
                 if n_experts and f"{path}.expert_outputs" in self.trace:
                     n_split += 1
                     chosen = self.trace[f"{path}.expert_indices"][self.query]
                     written = self.trace[f"{path}.expert_outputs"][self.query]
-                    np.add.at(experts[layer], chosen, self._along(written, path))
+                    is_chosen = chosen[:, None] == np.arange(n_experts)
+                    experts[layer] = self._along(written, path) @ is_chosen.astype(np.float64)
         if not n_found:
             self.omitted["feed_forward"] = (
                 "the model does not offer what its feed-forward networks write; "

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from headlight.model.analysis.edited_passes import EditedPasses
@@ -57,6 +57,7 @@ adds less may matter only by what later heads read of it, so what it reads here 
 _LEAST = 1e-12
 
 Rule = Literal["given", "text", "gains", "likeliest"]
+RULES: tuple[Rule, ...] = ("text", "gains", "likeliest")
 Attribute = Callable[[ExitOf, LogitDifference], Attribution]
 
 
@@ -138,21 +139,20 @@ def find_reasons(
     is_independent = model.description.predicts == "labels"
     logits = trace["logits"][difference.position].astype(np.float64)
     own = probabilities_of(logits) if is_independent else _softmax(logits)
-    lost = 1 - without[:, difference.token] / max(own[difference.token], _LEAST)
+    lost = lost_without(own, without, np.array([difference.token]))
     lifts = attribute and lifts_of(attribute, model.linear_exit, difference, len(own))
+    is_head = np.array([part.head is not None for part in parts])
+    decisive = decisive_row(lost, is_head, _values(parts, lifts))
     rule: Rule = "given"
-    decisive: int | None = None
-    if not is_given and (rival := _other_word(passes, own, difference)) is not None:
-        rule, difference = "text", replace(difference, against=rival)
-    elif not is_given:
-        decisive = _decisive(parts, lost, _values(parts, lifts))
-        rule = "likeliest" if decisive is None else "gains"
-        gains = own if decisive is None else without[decisive] - own
-        rival = int(np.where(np.arange(len(own)) == difference.token, -np.inf, gains).argmax())
-        difference = replace(difference, against=rival)
+    if not is_given:
+        likely, stands = _other_words(passes, own, difference)
+        number, rival = choose_rival(
+            own, without, np.array([difference.token]), decisive, likely, stands
+        )
+        rule, difference = RULES[int(number)], replace(difference, against=int(rival[0]))
     split = attribute and attribute(model.linear_exit, difference)
     if rule != "gains":
-        decisive = _decisive(parts, lost, _values(parts, split.arrays if split else None))
+        decisive = decisive_row(lost, is_head, _values(parts, split.arrays if split else None))
     order = np.argsort(-lost, kind="stable").tolist()
     tokens = [difference.token, difference.against]
     return Reasons(
@@ -160,7 +160,7 @@ def find_reasons(
         rule,
         _pair(own[tokens]),
         tuple(_without(parts[row], without[row], difference, trace, lifts, split) for row in order),
-        None if decisive is None else order.index(decisive),
+        None if decisive[0] < 0 else order.index(int(decisive[0])),
         split.arrays if split else {},
         split.omitted if split else {},
     )
@@ -188,19 +188,51 @@ def _without(
     )
 
 
-def _decisive(
-    parts: Sequence[Part], lost: Float[np.ndarray, " part"], adds: Sequence[float] | None
-) -> int | None:
-    """Return the head without which the token loses most, of those that add much to it.
+def lost_without(
+    own: Float[np.ndarray, " vocab"],
+    without: Float[np.ndarray, "part vocab"],
+    token: Int[np.ndarray, " 1"],
+) -> Float[np.ndarray, " part"]:
+    """Return the share of its probability that a token loses without each part."""
+    return np.asarray(1 - without[:, token][:, 0] / np.maximum(own[token], _LEAST))
 
-    ``lost``: the share of its probability that the token loses without each part.
+
+def decisive_row(
+    lost: Float[np.ndarray, " part"],
+    is_head: Bool[np.ndarray, " part"],
+    adds: Float[np.ndarray, " part"] | None,
+) -> Int[np.ndarray, " 1"]:
+    """Return the row of the head that decides, of those that add much to the token; −1: none does.
+
+    ``lost`` is the share of its probability that the token loses without each part.
     """
-    heads = [row for row, part in enumerate(parts) if part.head is not None]
     if adds is not None:
-        most = max((adds[row] for row in heads), default=0.0)
-        heads = [row for row in heads if adds[row] > 0 and adds[row] >= DIRECT * most]
-    best = max(heads, key=lambda row: float(lost[row]), default=None)
-    return best if best is not None and lost[best] >= LEAST_LOST else None
+        most = np.where(is_head, adds, 0.0).max(-1)
+        is_head = is_head & (adds > 0) & (adds >= DIRECT * most)
+    losses = np.where(is_head, lost, -np.inf)
+    return np.where(losses.max(-1) >= LEAST_LOST, losses.argmax(-1), -1).reshape(1)
+
+
+def choose_rival(
+    own: Float[np.ndarray, " vocab"],
+    without: Float[np.ndarray, "part vocab"],
+    token: Int[np.ndarray, " 1"],
+    decisive: Int[np.ndarray, " 1"],
+    likely: Int[np.ndarray, " rank"],
+    stands: Bool[np.ndarray, " rank"],
+) -> tuple[Int[np.ndarray, ""], Int[np.ndarray, " 1"]]:
+    """Return the number of the rule, in `RULES`, and the rival that it gives.
+
+    ``own`` and ``without`` each part are probabilities, ``decisive`` is of `decisive_row`, and
+    ``stands`` tells which of the ``likely`` ids are other words of the text that could stand here.
+    """
+    is_likely = (stands & (own[likely] >= LEAST_LIKELY)).astype(np.int64)
+    has_head = decisive >= 0
+    gains = np.where(has_head, without[np.maximum(decisive, 0)][0] - own, own)
+    gains = np.where(np.arange(len(own)) == token, -np.inf, gains)
+    rule = np.where(is_likely.max(-1) > 0, 0, np.where(has_head[0], 1, 2))
+    best = likely[is_likely.argmax(-1).reshape(1)]
+    return rule, np.where(rule == 0, best, gains.argmax(-1))
 
 
 def parts_of(trace: Trace) -> Iterator[Part]:
@@ -235,9 +267,11 @@ def _strongest(
     return heads + [parts[row] for row in order if parts[row].head is None][:MOST_NETWORKS]
 
 
-def _values(parts: Sequence[Part], arrays: Mapping[str, NamedArray] | None) -> list[float] | None:
+def _values(
+    parts: Sequence[Part], arrays: Mapping[str, NamedArray] | None
+) -> Float[np.ndarray, " part"] | None:
     """Return what parts add to the difference of an attribution; None: there is none."""
-    return None if arrays is None else [_value(part, arrays) for part in parts]
+    return None if arrays is None else np.array([_value(part, arrays) for part in parts])
 
 
 def _value(part: Part, arrays: Mapping[str, NamedArray]) -> float:
@@ -267,27 +301,23 @@ def _read(
     return passes.read([[part.edit] for part in parts], ["logits"], take)
 
 
-def _other_word(
+def _other_words(
     passes: EditedPasses, own: Float[np.ndarray, " vocab"], difference: LogitDifference
-) -> int | None:
-    """Return another likely word of the text, of the same kind as the token, which occurs there."""
-    trace = passes.trace
+) -> tuple[Int[np.ndarray, " rank"], Bool[np.ndarray, " rank"]]:
+    """Return the likeliest ids, and which are other words of the text, of the token's kind."""
+    trace, likely = passes.trace, np.argsort(-own, kind="stable")[:LISTED]
     if passes.checkpoint.description.labels:
-        return None
+        return likely, np.zeros(len(likely), bool)
     text_of = passes.checkpoint.tokenizer.text_of
     words = {token.text.strip() for token in (*trace.tokens, *(trace.target_tokens or ()))}
-    chosen = text_of(difference.token).strip()
-    if chosen not in words or not _shape(chosen):
-        return None
-    for token in np.argsort(-own, kind="stable")[:LISTED]:
-        word = text_of(int(token)).strip()
-        is_likely = own[token] >= LEAST_LIKELY and word != chosen
-        if is_likely and word in words and _shape(word) == _shape(chosen):
-            return int(token)
-    return None
+    chosen, *others = (text_of(int(token)).strip() for token in (difference.token, *likely))
+    kind = word_kind(chosen) if chosen in words else ""
+    return likely, np.array(
+        [kind != "" and each in words - {chosen} and word_kind(each) == kind for each in others]
+    )
 
 
-def _shape(word: str) -> str:
+def word_kind(word: str) -> str:
     """Return the kind of a word whose place another of its kind could take; '': of none."""
     if word.isdigit():
         return "number"
@@ -300,13 +330,14 @@ def lifts_of(
     attribute: Attribute, exit_of: ExitOf, difference: LogitDifference, n_ids: int
 ) -> Mapping[str, NamedArray]:
     """Return the attribution of the token's logit, less the mean logit of many tokens."""
-    others = np.unique(np.linspace(0, n_ids - 1, min(n_ids, MEAN_TOKENS)).astype(int)).tolist()
+    count = min(n_ids, MEAN_TOKENS)
+    others = [at * (n_ids - 1) // (count - 1) for at in range(count)]
 
     def centred(stack: str, stream: Vector, tokens: Sequence[int]) -> LinearExit:
-        own = exit_of(stack, stream, [tokens[0], *others])
+        own, rest = (exit_of(stack, stream, some) for some in (tokens[:1], others))
         return LinearExit(
-            np.stack([own.directions[0], own.directions[1:].mean(axis=0)]),
-            np.array([own.offsets[0], own.offsets[1:].mean()]),
+            np.stack([own.directions[0], rest.directions.mean(axis=0)]),
+            np.stack([own.offsets[0], rest.offsets.mean()]),
             own.reach,
         )
 

@@ -136,7 +136,7 @@ class Checkpoint(Explained):
     ) -> LinearExit:
         """As `Served.linear_exit`: (γ·(x − μ)/σ + β)·Eᵀ, σ frozen; RMSNorm has neither μ nor β."""
         norm = self.model.get_submodule(stack).norm
-        rows = _wide(self.model.vectors[list(tokens)])
+        rows = _wide(self.model.vectors[torch.as_tensor(tokens)])
         if not isinstance(norm, Norm):
             return LinearExit(rows, np.zeros(len(rows)))
         scaled = rows * _wide(norm.scale)

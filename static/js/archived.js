@@ -7,6 +7,7 @@
 import { answerFrom, lackOf } from './api/answers.js';
 import { createCalls, openFolder, openText } from './api/archive.js';
 import { answerCallsBy, problemOf } from './api/calls.js';
+import { openLive } from './api/live.js';
 import { openingIn, tileIn } from './rules/presentation.js';
 import { VIEWS } from './views/view_registry.js';
 
@@ -37,9 +38,24 @@ const ALSO = {
  * @param {Load} load
  */
 export async function openSite(index, load) {
-  answerCallsBy(createCalls(index, load));
-  const folder = openFolder(index, load);
-  answerFrom(folder);
+  const { live: computed } = index;
+  /** @param {string} words */
+  const tell = (words) => {
+    const status = document.getElementById('status');
+    status?.classList.add('is-loading');
+    status?.replaceChildren(words);
+  };
+  const live = computed ? openLive({ ...index, live: computed }, tell) : null;
+  answerCallsBy(createCalls(index, load, live));
+  const folder = openFolder(index, load, live);
+  answerFrom({
+    ...folder,
+    answer(body, signal) {
+      const model = new URLSearchParams(location.hash.slice(1)).get('model') ?? '';
+      document.body.classList.toggle('is-live', Boolean(live?.reads(model)));
+      return folder.answer(body, signal);
+    },
+  });
   if (document.body.classList.contains('is-experiments')) return import('./experiments.js');
   offer((view) => !OF_A_SERVER.includes(view.id), folder);
   return import('./main.js');

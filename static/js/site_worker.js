@@ -6,7 +6,7 @@
 const FILES = ['files'];
 const KEPT = `headlight-${'version'}`;
 /** The pages and their code, without which nothing opens. */
-const FIRST = FILES.filter((name) => !/^data\/(text|experiment|chapter)-/.test(name));
+const FIRST = FILES.filter((name) => !/^(data\/(text|experiment|chapter)-|live\/)/.test(name));
 
 /** @type {any} */
 const worker = self;

@@ -77,14 +77,14 @@ JS_FOLDERS = ["words", "trace", "rules", "state", "api", "plot", "ui", "views"]
 
 # Lines of code a folder may have. A commit that raises a number says in its body why.
 MOST_LINES = {
-    "app": 25_120,
-    "lab": 9_280,
-    "model": 37_600,
-    "model/analysis": 4_540,
-    "model/attention": 1_800,
-    "model/foreign": 9_040,
-    "static/js": 46_400,
-    "static/js/views": 18_300,
+    "app": 25_250,
+    "lab": 9_120,
+    "model": 37_450,
+    "model/analysis": 4_580,
+    "model/attention": 1_780,
+    "model/foreign": 9_010,
+    "static/js": 46_540,
+    "static/js/views": 18_100,
 }
 MOST_OWN_LINES = 60
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)

@@ -108,7 +108,7 @@ export async function fittingText({ card, text: all }, { type = '', limit = 0 },
  * @returns {Promise<any>} a `Trace`, an `Encoding` `{card}`, `{circuit}` or `{atlas}`
  */
 export async function fetchAnswer(catalogue, body, signal, onProgress) {
-  if (archive) return archive.answer(body);
+  if (archive) return archive.answer(body, signal);
   if (body.positional || body.tile) {
     const path = body.tile
       ? tilePath(body.tile)

@@ -20,7 +20,7 @@ import { cardOf, Problem } from './calls.js';
  * @property {Catalogue} catalogue
  * @property {boolean} isOverview does it hold the maps of a long text, and nothing else of it?
  * @property {(body: Ask) => boolean} holds can the request be answered?
- * @property {(body: Ask) => Promise<any>} answer as `fetchAnswer`
+ * @property {(body: Ask, signal?: AbortSignal) => Promise<any>} answer as `fetchAnswer`
  */
 
 /** @typedef {{model: string, text: string, target: string|null, file: string}} HeldText */
@@ -31,6 +31,7 @@ import { cardOf, Problem } from './calls.js';
  * @property {Record<string, any>} chapters the list, as the server answers it
  * @property {Record<string, string>} files of chapters and experiments, by the path of the API
  * @property {string} server the address of one that computes; empty: none is known
+ * @property {import('./live.js').LiveIndex} [live] the models that the browser computes
  */
 /** @typedef {(file: string) => Promise<Response>} Load */
 /** @typedef {{ask: Ask, start: number, end: number}} Entry where the answer to a request is, in bytes after the header */
@@ -43,13 +44,15 @@ const OF_PAGE = { title: 'Not in this file', server: null };
  * Return the answers about all texts of a site; those about one are loaded when it is asked for.
  * @param {Index} index
  * @param {Load} load
+ * @param {import('./live.js').Live|null} [live] computes what the site does not hold
  * @returns {Archive}
  */
-export function openFolder({ catalogue, texts, server }, load) {
+export function openFolder({ catalogue, texts, server }, load, live = null) {
   /** @type {Map<string, Promise<Archive>>} */
   const opened = new Map();
   /** @type {Archive|null} of the text that was asked for last */
   let current = null;
+  let model = catalogue.default;
 
   /** @param {Ask} body */
   const entryOf = ({ model = catalogue.default, text, target = null }) =>
@@ -70,17 +73,23 @@ export function openFolder({ catalogue, texts, server }, load) {
 
   /** @param {Ask} body */
   const holds = (body) =>
-    body.card ? cardOf(catalogue, body.card) !== undefined : (current?.holds(body) ?? false);
+    body.card
+      ? cardOf(catalogue, body.card) !== undefined
+      : Boolean(current?.holds(body) || live?.takes({ model, ...body }));
 
-  /** @param {Ask} body */
-  async function answer(body) {
+  /** @param {Ask} body @param {AbortSignal} [signal] */
+  async function answer(body, signal) {
     if (body.card) return { card: cardOf(catalogue, body.card) };
     const entry = body.text === undefined ? null : entryOf(body);
-    if (entry === undefined) throw lacking({ title: 'This sentence is not on this site', server });
-    const archive = entry ? await open(entry) : current;
-    current = archive;
-    if (!archive?.holds(body)) throw lacking({ title: 'This pass is not on this site', server });
-    const { card, ...trace } = await archive.answer(body);
+    model = body.model ?? model;
+    current = entry ? await open(entry) : entry === null ? current : null;
+    const isHeld = current?.holds(body);
+    if (!isHeld && !live?.takes(body)) {
+      const what = entry === undefined && !live?.reads(model) ? 'sentence' : 'pass';
+      throw lacking({ title: `This ${what} is not on this site`, server });
+    }
+    const by = /** @type {Pick<Archive, 'answer'>} */ (isHeld ? current : live);
+    const { card, ...trace } = await by.answer(body, signal);
     const examples = cardOf(catalogue, card?.id ?? '')?.examples;
     return { ...trace, ...(card && { card: { ...card, examples } }) };
   }
@@ -92,15 +101,18 @@ export function openFolder({ catalogue, texts, server }, load) {
  * Return what answers the other calls of the API: on chapters and experiments.
  * @param {Index} index
  * @param {Load} load
+ * @param {import('./live.js').Live|null} [live]
  * @returns {(path: string, body?: Record<string, any>) => Promise<Response>}
  */
-export function createCalls({ chapters, files, server }, load) {
+export function createCalls({ chapters, files, server }, load, live = null) {
   /** @type {any} the last chapter */
   let chapter = null;
 
   return async (asked, body) => {
     const [path] = asked.split('?'); // a chapter for any model is here about one
     if (path === `${API}/chapters`) return answerOf(chapters);
+    const written = path === `${API}/generate` && live?.write(body);
+    if (written) return written;
     if (path === `${API}/chapters/answer`) {
       const known = chapter?.outcomes.find(
         (/** @type {any} */ each) =>
@@ -135,7 +147,12 @@ function eventsOf({ start, frames }) {
     ...frames.map((arrays, index) => ['frame', { index, arrays }]),
     ['end', { n_frames: frames.length }],
   ];
-  return events.map(([name, data]) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`).join('');
+  return events.map(([name, data]) => eventText(name, data)).join('');
+}
+
+/** Return an event as the server sends it. @param {string} name @param {any} data */
+export function eventText(name, data) {
+  return `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
 }
 
 /**
@@ -159,7 +176,7 @@ function otherSettings({ description, runs }, body) {
  * Return the problem that an answer is not there.
  * @param {{title: string, server: string|null}} of `server`: null for a saved page
  */
-function lacking({ title, server }) {
+export function lacking({ title, server }) {
   if (server === null) {
     const rest =
       'A saved page holds one pass over one text. The server that made it answers the rest.';
@@ -278,7 +295,7 @@ function isWithin(body, { tensors, analyses }, { sites = [] }) {
 }
 
 /** @param {string} pattern */
-function globOf(pattern) {
+export function globOf(pattern) {
   const parts = pattern.split('*').map((part) => part.replace(/[.]/g, '\\.'));
   return new RegExp(`^${parts.join('.*')}$`);
 }

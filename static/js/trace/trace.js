@@ -41,6 +41,7 @@ import { splitCharacters } from '../words/tokens.js';
  * @property {string[]} [tiles] paths of the attentions of which the server computes tiles
  * @property {Record<string, string>} [tile] the query of the one tile that a saved page holds
  * @property {Pick<Ask, "model"|"text"|"messages"|"text_pair"|"read_special_tokens"|"target">} [asked] what it was asked for with
+ * @property {number} [within] computed in this browser: the most that a number differed from the server’s
  * @property {ArrayBuffer} [file] of a long text, as it came: a saved page holds it
  */
 
@@ -68,22 +69,31 @@ const ANALYSIS_PREFIX = 'analyses.';
 /** @param {ArrayBuffer} buffer a Trace as one safetensors file @returns {Trace} */
 export function traceFromSafetensors(buffer) {
   const { facts, arrays } = read(buffer);
-  const analyses = { ...facts.analyses };
-  /** @type {Record<string, NamedArray>} */
-  const tensors = {};
-  for (const [name, named] of Object.entries(arrays)) {
-    if (name.startsWith(ANALYSIS_PREFIX)) placeAnalysis(analyses, name, named);
-    else tensors[name] = named;
-  }
   const target = facts.target_tokens && withParts(facts.target_tokens, facts.target);
   return {
     ...facts,
     tokens: withParts(facts.tokens, facts.text),
     target_tokens: target ?? null,
     timings: facts.timings ?? {},
-    analyses,
-    tensors,
+    ...placeArrays(arrays, facts.analyses),
   };
+}
+
+/**
+ * Return arrays as those of sites and of analyses.
+ * @param {Record<string, NamedArray>} arrays by name
+ * @param {Record<string, any>} [metadata] of analyses
+ */
+export function placeArrays(arrays, metadata = {}) {
+  /** @type {Record<string, any>} */
+  const analyses = { ...metadata };
+  /** @type {Record<string, NamedArray>} */
+  const tensors = {};
+  for (const [name, named] of Object.entries(arrays)) {
+    if (name.startsWith(ANALYSIS_PREFIX)) placeAnalysis(analyses, name, named);
+    else tensors[name] = named;
+  }
+  return { tensors, analyses };
 }
 
 /**
@@ -110,7 +120,7 @@ function read(buffer) {
 }
 
 /** @param {Token[]} tokens @param {string} text @returns {Token[]} */
-function withParts(tokens, text) {
+export function withParts(tokens, text) {
   const parts = splitCharacters(tokens, text);
   return tokens.map((token, index) => ({ ...token, part: parts[index] }));
 }

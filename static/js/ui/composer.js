@@ -141,7 +141,10 @@ export function createComposer(
      */
     tellReading(trace) {
       if (trace && note.textContent === '') showIntroduction(note, trace, cards, onOffer);
-      reads.textContent = trace ? readInText(trace, trace.card?.normalization) : '';
+      const read = trace ? readInText(trace, trace.card?.normalization) : '';
+      reads.textContent = [trace?.within ? computedInWords(trace.within) : '', read]
+        .filter(Boolean)
+        .join('; ');
       reads.hidden = reads.textContent === '';
       reads.title =
         'The vocabulary has no tokens for these characters: they are replaced, or read byte by byte.';
@@ -155,6 +158,11 @@ export function createComposer(
       translated.classList.toggle('is-nothing', !text);
     },
   };
+}
+
+/** @param {number} within the most by which a number differed from the server’s on fifty texts */
+function computedInWords(within) {
+  return `computed in this browser, equal to the server within ${small(within)}`;
 }
 
 /**

@@ -87,6 +87,7 @@ export class Scene {
       return;
     }
     const { isSaved } = state;
+    const isSite = document.body.classList.contains('is-site'); // which has no such view
     const thread = threadIn(state);
     const told = {
       ...sceneOf(trace, state, { position, isChosen, edit: editInWords(state), isSaved }),
@@ -97,7 +98,12 @@ export class Scene {
     const isEarly = isOfBefore && !isChosen && Boolean(state.answers?.next_why?.isWaiting);
     const drawn = isEarly ? [] : arcsOf(trace, told.subject, position);
     const arcs = thread ? arcsOfThread(trace, thread) : drawn;
-    this.#say(trace, state, told, isSaved ? null : whyThere(trace, state, told.subject, arcs[0]));
+    this.#say(
+      trace,
+      state,
+      told,
+      isSite || isSaved ? null : whyThere(trace, state, told.subject, arcs[0]),
+    );
     this.#drawBars(trace, state, told);
     const [top] = told.next.words;
     const end = tokensOf(trace, predictingSide(trace)).length - 1;

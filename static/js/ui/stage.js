@@ -406,9 +406,9 @@ function asksOf(view, trace, page) {
   }
 }
 
-/** Return true in a saved page, which no server answers. */
+/** Return true in a page that holds one pass, and asks nobody for others. */
 function isSaved() {
-  return document.body.classList.contains('is-saved');
+  return document.body.matches('.is-saved:not(.is-live)');
 }
 
 /** Pixels below a drawing while it is presented, and around one that is not there yet, with its heading; and how wide a square may be. */

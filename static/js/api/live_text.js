@@ -1,0 +1,128 @@
+/**
+ * Of a model whose graph runs in the browser: the tokens of a text, and the inputs of a pass. The graph
+ * and its manifest are those of `headlight.model.export`.
+ */
+
+/** @import { Edit } from '../trace/trace.js' @import { Manifest } from './live_worker.js' */
+
+/** @typedef {{edits?: Edit[], position?: number, token?: number, against?: number, isTakingAway?: boolean}} Wish of a pass; `isTakingAway`: in further rows each head and each network is off */
+
+/** The words of the byte-level tokenizer (Radford et al. 2019). */
+const WORDS = /'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+/gu;
+
+/**
+ * Return the encoder of a model, as `headlight.model.tokenizer` encodes: offsets count code points.
+ * @param {Manifest} manifest @param {new (tokenizer: any, config: any) => any} Library cuts one word
+ * @returns {(text: string) => Token[]}
+ */
+export function createEncoder({ tokenizer, texts, lowers_capitals: lowers, start_id }, Library) {
+  const library = new Library({ ...tokenizer, normalizer: null }, {});
+  const replaced = new Map(
+    (tokenizer.normalizer?.normalizers ?? []).flatMap((/** @type {any} */ { pattern, content }) =>
+      [...pattern.Regex.slice(1, -1)].map((letter) => [letter, content]),
+    ),
+  );
+  const { vocab } = tokenizer.model;
+  const lengths = new Map(Object.keys(vocab).map((piece) => [vocab[piece], [...piece].length]));
+  const utf8 = new TextEncoder();
+  const start = { id: start_id, text: texts[start_id], start: 0, end: 0 };
+  return (text) => {
+    const letters = [...asRead(text, lowers)].map((letter) => replaced.get(letter) ?? letter);
+    const places = letters.flatMap((letter, at) => Array(utf8.encode(letter).length).fill(at));
+    /** @type {Token[]} */
+    const tokens = [{ ...start, word: null, is_special: true }];
+    let byte = 0;
+    [...letters.join('').matchAll(WORDS)].forEach(([piece], word) => {
+      for (const id of library.encode(piece, { add_special_tokens: false }).ids) {
+        const next = byte + (lengths.get(id) ?? 0);
+        const span = { start: places[byte], end: places[next - 1] + 1 };
+        tokens.push({ id, text: texts[id], ...span, word, is_special: false });
+        byte = next;
+      }
+    });
+    return tokens;
+  };
+}
+
+/** @param {string} text @param {boolean} lowers a text in capitals is read in small letters */
+function asRead(text, lowers) {
+  const isUpper = /\p{Uppercase}/u.test(text) && !/\p{Lowercase}|\p{Lt}/u.test(text);
+  const lowered = text.toLowerCase();
+  const isRead = lowers && isUpper && /[\p{L}\p{No}\p{Nl}]{2}/u.test(text);
+  return isRead && [...lowered].length === [...text].length ? lowered : text;
+}
+
+/** Return true if the graph can take the edits of a request. @param {Edit[]} edits */
+export function takesEdits(edits) {
+  return edits.every(({ kind, site = '', value, positions, heads }) => {
+    if (kind === 'set' && site.endsWith('.weights'))
+      return Array.isArray(value) && positions?.length === 1 && heads?.length === 1;
+    if (kind === 'set' || kind === 'scale')
+      return /\.(feed_forward|experts)\.output$/.test(site) && value === 0 && !positions;
+    return ['heads_off', 'experts_off', 'no_scaling', 'temperature'].includes(kind);
+  });
+}
+
+/**
+ * Return the inputs of a pass, as `neutral_inputs` of `headlight.model.export`, with what is wished.
+ * @param {Manifest} manifest @param {Token[]} tokens @param {Wish} wish
+ * @returns {Record<string, [type: string, data: any, shape: number[]]>}
+ */
+export function inputsOf({ attentions, networks, parts, sizes, texts }, tokens, wish) {
+  const { edits = [], position = tokens.length - 1, token = -1, against = -1 } = wish;
+  const { n_heads: nHeads, n_experts: nExperts, d_head: width } = sizes;
+  const [nOfHeads, { length }] = [attentions.length * nHeads, tokens];
+  const off = wish.isTakingAway ? parts : [];
+  const nRows = 1 + off.length;
+  const ones = (/** @type {number} */ count) => new Float32Array(count).fill(1);
+  const [heads, scales] = [ones(nRows * nOfHeads), ones(nRows * networks.length)];
+  const [experts, factors] = [ones(networks.length * nExperts), ones(attentions.length)];
+  off.forEach(({ layer, head }, at) => {
+    if (head === null) scales[(at + 1) * networks.length + layer] = 0;
+    else heads[(at + 1) * nOfHeads + layer * nHeads + head] = 0;
+  });
+  for (const { kind, site, value, layer, heads: some = [], experts: unused = [] } of edits) {
+    const isHere = (/** @type {string} */ path) =>
+      layer === undefined || path.includes(`.layers.${layer}.`);
+    attentions.forEach((path, at) => {
+      if (kind === 'heads_off' && isHere(path))
+        for (const head of some) heads[at * nHeads + head] = 0;
+      if (kind === 'no_scaling' && isHere(path)) factors[at] *= Math.sqrt(width);
+      if (kind === 'temperature' && isHere(path)) factors[at] /= Number(value);
+    });
+    networks.forEach((path, at) => {
+      if (site === `${path}.output`) scales[at] = 0;
+      if (kind === 'experts_off' && isHere(path))
+        for (const expert of unused) experts[at * nExperts + expert] = 0;
+    });
+  }
+  const rows = edits.filter(({ site = '' }) => site.endsWith('.weights'));
+  const places = rows.flatMap(({ site = '', heads: [head] = [], positions: [query] = [] }) => [
+    ...[attentions.indexOf(site.replace('.weights', '')), head, query],
+  ]);
+  const written = rows.flatMap(({ value }) => /** @type {any} */ (value));
+  const words = new Set(tokens.map(({ text }) => text.trim()));
+  const first = tokens.find(({ word }) => word !== null)?.word;
+  /** @param {boolean[]} each @returns {[string, any, number[]]} */
+  const flags = (each) => ['bool', Uint8Array.from(each, Number), [each.length]];
+  /** @param {number[]} each @param {number[]} shape @returns {[string, any, number[]]} */
+  const integers = (each, shape) => ['int64', BigInt64Array.from(each, BigInt), shape];
+  const ids = tokens.map(({ id }) => id);
+  const nSet = Math.max(rows.length, 1);
+  const setTo = Float32Array.from({ length: nSet * length }, (_, at) => written[at] ?? 0);
+  return {
+    ids: integers(Array(nRows).fill(ids).flat(), [nRows, length]),
+    is_typed: flags(tokens.map(({ is_special }) => !is_special)),
+    is_special: flags(tokens.map(({ is_special }) => is_special)),
+    is_first_word: flags(tokens.map(({ word }) => word !== null && word === first)),
+    in_text: flags(texts.map((text) => words.has(text.trim()))),
+    heads: ['float32', heads, [nRows, attentions.length, nHeads]],
+    networks: ['float32', scales, [nRows, networks.length]],
+    experts: ['float32', experts, [networks.length, nExperts]],
+    factors: ['float32', factors, [attentions.length]],
+    set_at: integers(rows.length > 0 ? places : [-1, -1, -1], [nSet, 3]),
+    set_to: ['float32', setTo, [nSet, length]],
+    ...{ position: integers([position], [1]), token: integers([token], [1]) },
+    against: integers([against], [1]),
+  };
+}
