@@ -418,7 +418,7 @@ def test_what_a_killed_process_left_is_removed_and_what_another_adds_is_not(
         act = {
             "add": lambda: run("add", str(gpt2), "--no-heads"),
             "remove": lambda: run("remove", "first"),
-            "serve": lambda: registry_of(settings).ids,
+            "serve": lambda: registry_of(settings).listed,
             "list": registry.refresh,
         }
         act[cleans]()
