@@ -40,7 +40,7 @@ def site(
         str, option("The address of a server that reads what the site does not hold.", "URL")
     ] = "",
     live: Annotated[
-        str, option("The models that the browser computes, with commas: stories,sums.", "NAMES")
+        str, option("The models that the browser computes, with commas: stories,sums*.", "NAMES")
     ] = "",
     models_dir: ModelsDir = None,
 ) -> None:

@@ -12,8 +12,9 @@ import gzip
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -34,6 +35,8 @@ from headlight.site.documents import documents
 from headlight.site.live import live_index
 
 MARK = "headlight-site.json"
+EXPORT = 20
+"""The texts that are answered in the time of an export."""
 """The file by which a folder is known to be a site, which another one may replace."""
 
 _EXPERIMENTS = tuple(
@@ -185,8 +188,17 @@ def _fill(
     by_id = {card["id"]: card for card in cards}
     chapters = list(_of_default(chapters, answers))
     readings = answers.readings(cards, chapters, plan.texts)
-    total = len(readings) + len(chapters) + len(EXPERIMENTS)
+    live = list(_live(plan.live, by_id))
+    total = len(readings) + len(chapters) + len(EXPERIMENTS) + EXPORT * len(live)
     done = (on_progress(number / total) for number in range(1, total + 1))
+
+    def exported() -> Iterator[str]:
+        for model in live:
+            yield model
+            for _ in range(EXPORT):
+                next(done)
+
+    computed = live_index(exported(), answers.registry, folder.keep_live) if live else None
     texts = []
     for reading in readings:
         if "@" in reading.model:  # a state of a training
@@ -218,9 +230,18 @@ def _fill(
         "files": files,
         "server": plan.server.rstrip("/"),
     }
-    if plan.live:
-        index["live"] = live_index(plan.live, answers.registry, folder.keep_live)
+    if computed:
+        index["live"] = computed
     _write_pages(folder, folder.keep("index", orjson.dumps(index)))
+
+
+def _live(names: Sequence[str], known: Iterable[str]) -> Iterator[str]:
+    """Yield the models of names and globs, such as ``positions-*``."""
+    for name in names:
+        matched = sorted(model for model in known if fnmatchcase(model, name))
+        if not matched:
+            raise ValueError(f"--live: there is no model {name!r}; there are {', '.join(known)}")
+        yield from matched
 
 
 def _of_default(chapters: list[Chapter], answers: Answers) -> Iterator[Chapter]:

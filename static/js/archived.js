@@ -12,8 +12,7 @@ import { openingIn, tileIn } from './rules/presentation.js';
 import { VIEWS } from './views/view_registry.js';
 
 /**
- * @import { Archive, Index, Load } from './api/archive.js'
- * @import { ViewEntry } from './plot/figure.js'
+ * @import { Archive, Load } from './api/archive.js'
  */
 
 /** Represents a text that the reader would type. */

@@ -20,10 +20,7 @@ import {
   Problem,
 } from './calls.js';
 
-/**
- * @import { PositionalAsk, Encoding } from '../trace/trace.js'
- * @import { Catalogue } from './calls.js'
- */
+/** / */
 
 /** The answers of a saved page, which has no server. @type {import('./archive.js').Archive|null} */
 let archive = null;

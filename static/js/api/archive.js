@@ -13,7 +13,7 @@ import { deepEqual } from '../state/state.js';
 import { encodingFromSafetensors, traceFromSafetensors } from '../trace/trace.js';
 import { cardOf, Problem } from './calls.js';
 
-/** @import { HeldTile } from '../rules/presentation.js' @import { Catalogue } from './calls.js' */
+/** @import { HeldTile } from '../rules/presentation.js' */
 
 /**
  * @typedef {Object} Archive

@@ -9,8 +9,6 @@ import { atRoot } from './root.js';
 
 /**
  * @import { ModelsAnswer } from './schemas'
- * @import { AtlasAsk } from '../trace/atlas.js'
- * @import { PositionalAsk } from '../trace/trace.js'
  */
 
 export const BASE = '/api/v1';

@@ -2,7 +2,7 @@
 
 import { BASE, call, fetchJson } from './calls.js';
 
-/** @import { Chapter, ChaptersAnswer, Step } from './schemas' */
+/** @import { Step } from './schemas' */
 
 /** @returns {Promise<ChaptersAnswer>} */
 export function fetchChapters() {

@@ -8,7 +8,7 @@ import { cardOf } from './calls.js';
 import { takesEdits } from './live_text.js';
 import { inBytes } from '../words/numbers.js';
 
-/** @import { Index } from './archive.js' @import { File } from './live_worker.js' */
+/** @import { File } from './live_worker.js' */
 
 /** @typedef {{worker: string, runtime: File, models: Record<string, File & {revision: string, names: string[], within: number}>}} LiveIndex */
 /** @typedef {ReturnType<typeof openLive>} Live */

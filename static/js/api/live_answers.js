@@ -7,7 +7,7 @@ import { globOf } from './archive.js';
 import { softmax } from '../trace/arithmetic.js';
 import { placeArrays, range, withParts } from '../trace/trace.js';
 
-/** @import { Model, Manifest } from './live_worker.js' */
+/** @import { Model } from './live_worker.js' */
 /** @typedef {{temperature?: number|null, top_k?: number|null, top_p?: number|null}} Sampling */
 
 /** The rules by which a rival is chosen, as in `headlight.model.analysis.reasons`. */

@@ -3,8 +3,6 @@
  * and its manifest are those of `headlight.model.export`.
  */
 
-/** @import { Edit } from '../trace/trace.js' @import { Manifest } from './live_worker.js' */
-
 /** @typedef {{edits?: Edit[], position?: number, token?: number, against?: number, isTakingAway?: boolean}} Wish of a pass; `isTakingAway`: in further rows each head and each network is off */
 
 /** The words of the byte-level tokenizer (Radford et al. 2019). */

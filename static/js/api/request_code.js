@@ -7,8 +7,6 @@ import { quotedLine } from '../words/text.js';
 import { SELECTING, STREAMED } from './routes.js';
 import { withoutNulls } from '../trace/trace.js';
 
-/** @import { Edit } from '../trace/trace.js' */
-
 /**
  * @typedef {Object} Call
  * @property {string} path `/api/v1/trace`

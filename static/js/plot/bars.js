@@ -19,7 +19,6 @@ import { band, linear, linearTicks, isNarrow, labelWidth, roundTicks } from './s
 /**
  * @import { Side } from '../trace/attention.js'
  * @import { Table } from './chart.js'
- * @import { NumberGrid } from './grid.js'
  */
 
 const ROW_HEIGHT = 30;

@@ -10,7 +10,6 @@ import { paperText } from './marks/mark.js';
 import { escapeForPlotly } from '../words/text.js';
 
 /**
- * @import { NumberGrid } from './grid.js'
  * @import { Panes, Stack } from './panes.js'
  * @import { Room, Size } from './layout.js'
  * @import { Axis, Scale } from './scales.js'

@@ -6,7 +6,6 @@
 export {};
 
 /**
- * @import { Writing } from '../api/generation.js'
  * @import { Answer } from '../api/answers.js'
  * @import { Field } from '../state/state.js'
  * @import { Term } from '../ui/formula.js'

@@ -10,7 +10,6 @@ import { letteringOf } from './scales.js';
  * @import { Side } from '../trace/attention.js'
  * @import { Call } from '../api/request_code.js'
  * @import { Picture } from './colour.js'
- * @import { Lettering } from './figure.js'
  * @import { Table } from './chart.js'
  * @import { Scale } from './scales.js'
  */

@@ -9,7 +9,7 @@ import { chart } from './chart.js';
 import { cell } from './marks/mark.js';
 import { band } from './scales.js';
 
-/** @import { Layout, PlotlyTrace } from './figure.js' */
+/** @import { Layout } from './figure.js' */
 
 /** @typedef {{layer: number, head: number, rows: number, columns: number, data: Float64Array, isCausal?: boolean}} HeadMap the weights of a head, row-major; causal: the future is left white */
 /** @typedef {{data: PlotlyTrace[], layout: Layout}} Drawn */

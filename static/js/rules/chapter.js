@@ -4,7 +4,7 @@
  */
 
 /**
- * @import { Chapter, Choice, Outcome as Answered, Question, Step } from '../api/schemas'
+ * @import { Choice, Outcome as Answered, Question, Step } from '../api/schemas'
  * @import { Slide } from './presentation.js'
  */
 

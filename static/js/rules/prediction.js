@@ -16,8 +16,6 @@ import { isHeld } from '../trace/layered.js';
 import { highestIn, isCausal, matrixAt, rowOf } from '../trace/trace.js';
 import { isMask } from '../trace/words.js';
 
-/** @import { Edit } from '../trace/trace.js' */
-
 /** @typedef {State & Record<string, any>} Chosen the state of the page; `answers` to its requests */
 /** @typedef {{id: number, text: string, probability: number, before?: number}} NextWord `before`: its probability in the model's own pass, where this one is edited */
 /** @typedef {{heads: Map<string, number>, networks: Map<string, number>, most: number, mostOfNetworks: number, isEdited: boolean, token: string, against: string}} Effects in logits, by `place layer head` and `stack layer`; `most`: the largest size of a head's; `isEdited`: of the pass with the edits */

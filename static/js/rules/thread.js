@@ -10,7 +10,7 @@ import { percent, share as weightInWords, signed } from '../words/numbers.js';
 import { guessInWords, inQuotes } from '../words/tokens.js';
 import { nameOf } from './scene.js';
 
-/** @import { Side } from '../trace/attention.js' @import { Arc, Spot } from './scene.js' */
+/** @import { Side } from '../trace/attention.js' @import { Spot } from './scene.js' */
 
 /** @typedef {{name: string, share: number}} Shared */
 /** @typedef {Shared & {kind: string, side: 'logits'|'query'|'key'|'', others: Shared[], opposite: Shared|null, attention: string|null, head: number|null, query: number|null, key: number|null, weight: number|null, adds: [number, number]|null, edge: string|null, before: number|null, after: number|null}} Step as the API gives it */

@@ -3,8 +3,6 @@
  * box as the last one. Without `chat` the box holds a plain text.
  */
 
-/** @import { MessageRequest } from '../api/schemas' */
-
 /** @typedef {{chat?: string, pair?: string, text?: string|null, read_special?: boolean}} Said the parts of the state that say what is read */
 
 /** @param {Said} state @returns {MessageRequest[]|null} those before the box's; null: a plain text */

@@ -12,7 +12,6 @@ import { describeLabel, labelledHeads, PAIR_PARTS, tokensOf, heldWeightsAt } fro
 import { isCausal } from './trace.js';
 
 /**
- * @import { HeadProfile, HeadProfiles } from './card.js'
  * @import { Place } from './attention.js'
  */
 

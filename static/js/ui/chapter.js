@@ -23,7 +23,7 @@ import { bringIntoView, light } from './drawn_cells.js';
 import { createFullScreen } from './full_screen.js';
 
 /**
- * @import { Chapter, ChaptersAnswer, Step } from '../api/schemas'
+ * @import { Step } from '../api/schemas'
  * @import { Progress } from '../rules/chapter.js'
  */
 

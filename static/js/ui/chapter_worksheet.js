@@ -7,7 +7,7 @@ import { choicesOf, revealed } from '../rules/chapter.js';
 import { button, element, partOf, printAlone } from './dom.js';
 import { ONLY_HERE } from './share.js';
 
-/** @import { Chapter, Step } from '../api/schemas' */
+/** @import { Step } from '../api/schemas' */
 
 /** More cells than these are no grid to fill in. */
 const MOST_CELLS = 16;

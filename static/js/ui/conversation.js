@@ -8,8 +8,6 @@ import { streamGeneration } from '../api/generation.js';
 import { earlierIn, readIn, withSystem } from '../state/conversation.js';
 import { button, element } from './dom.js';
 
-/** @import { MessageRequest } from '../api/schemas' */
-
 const MOST_TOKENS = 200;
 
 /** @param {HTMLElement} host @param {{onState: (patch: Patch) => void}} by */

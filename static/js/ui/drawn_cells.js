@@ -9,7 +9,6 @@ import { CELLS } from './plot.js';
 
 /**
  * @import { Question, Step } from '../api/schemas'
- * @import { Cover } from '../rules/presentation.js'
  * @import { Cell } from '../plot/grid.js'
  */
 

@@ -14,7 +14,7 @@ import { readBy } from '../state/conversation.js';
 import { button, element } from './dom.js';
 import { Chips } from './sentence.js';
 
-/** @import { Step, Subject, Writing } from '../api/generation.js' */
+/** @import { Step, Subject } from '../api/generation.js' */
 
 /** Return true if this model writes on. @param {Trace} trace */
 export function isWritable(trace) {

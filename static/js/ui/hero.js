@@ -9,7 +9,7 @@ import { percent } from '../words/numbers.js';
 import { readDirection } from '../words/text.js';
 import { element, partOf } from './dom.js';
 
-/** @import { Arc, Spot } from '../rules/scene.js' @import { Side } from '../trace/attention.js' */
+/** @import { Spot } from '../rules/scene.js' @import { Side } from '../trace/attention.js' */
 
 /** Characters up to which the text is set in each size. */
 const SIZES = [

@@ -24,7 +24,7 @@ import { rowShift, rowShown } from '../state/written_rows.js';
 
 /**
  * @import { Place } from '../trace/attention.js'
- * @import { Kind, PageState } from '../plot/figure.js'
+ * @import { Kind } from '../plot/figure.js'
  */
 
 /** @typedef {PageState['answers']} Answers */

@@ -9,7 +9,7 @@ import { boxOfTokens, createMarks } from './plot_marks.js';
 
 /**
  * @import { Box, Cell } from '../plot/grid.js'
- * @import { Area, Pixels } from '../plot/renderer.js'
+ * @import { Area } from '../plot/renderer.js'
  */
 
 /** @typedef {{clientX: number, clientY: number}} At a place of the window */

@@ -11,7 +11,7 @@ import { button, element, save } from './dom.js';
 import { createCovers, takeCovers } from './drawn_cells.js';
 import { createFullScreen } from './full_screen.js';
 
-/** @import { Cover, Slide } from '../rules/presentation.js' */
+/** @import { Slide } from '../rules/presentation.js' */
 
 const KEPT = 'headlight.presentation';
 const FILE = 'headlight-presentation.json';

@@ -26,7 +26,7 @@ import { createRoving } from './roving.js';
 /**
  * @import { Look } from './looking.js'
  * @import { Chosen, NextWord } from '../rules/prediction.js'
- * @import { Arc, Scene as Told, Spot, Subject } from '../rules/scene.js'
+ * @import { Scene as Told, Spot, Subject } from '../rules/scene.js'
  */
 
 /** @typedef {{onState: (patch: Patch) => void, onChoose: (spot: Spot) => void, announce: (message: string) => void}} By */

@@ -15,7 +15,6 @@ import { element, partOf } from './dom.js';
 /**
  * @import { Side } from '../trace/attention.js'
  * @import { Part } from '../words/tokens.js'
- * @import { PointedCell } from '../plot/grid.js'
  */
 
 /** @type {Side[]} */

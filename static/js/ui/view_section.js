@@ -10,7 +10,6 @@ import { painted } from '../plot/renderer.js';
 import { createPanel } from './panel.js';
 
 /**
- * @import { PageState, ViewEntry } from '../plot/figure.js'
  * @import { Cell } from '../plot/grid.js'
  */
 

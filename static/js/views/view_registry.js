@@ -10,7 +10,7 @@ import { weightSites } from '../api/answers.js';
 import { FIELDS as ATTENTION_FIELDS } from '../state/attention_switches.js';
 import { choice, count, counts, flag, number, ofText, text } from '../state/state.js';
 
-/** @import { Kind, ViewEntry } from '../plot/figure.js' */
+/** @import { Kind } from '../plot/figure.js' */
 
 /** @typedef {ViewEntry & {load: () => Promise<View>}} RegisteredView */
 

@@ -220,3 +220,11 @@ def test_two_chapters_of_one_name_are_refused(tmp_path, settings, plan):
     (path,) = plan.chapters
     with pytest.raises(SiteError, match="two chapters of the name 'mine'; rename one file"):
         write_site(tmp_path / "site", Plan(chapters=[path, path.parent]), settings)
+
+
+def test_models_that_a_page_computes_are_names_and_globs():
+    known = ["stories", "positions-b", "positions-a"]
+    asked = list(folder._live(["stories", "positions-*"], known))
+    assert asked == ["stories", "positions-a", "positions-b"]
+    with pytest.raises(ValueError, match="there is no model 'story'; there are stories"):
+        list(folder._live(["story"], known))

@@ -7,7 +7,7 @@
  * folded to a bar each, but for the open one.
  */
 
-/** @import { Anatomy, Layer, Part, Stack } from './parts.js' */
+/** @import { Layer, Part, Stack } from './parts.js' */
 
 /** @typedef {{x: number, y: number, width: number, height: number}} Place in pixels */
 

@@ -17,8 +17,7 @@ import { amount } from '../../words/numbers.js';
 import { element } from '../dom.js';
 
 /**
- * @import { Anatomy, Part, Reading } from './parts.js'
- * @import { Effects } from '../../rules/prediction.js'
+ * @import { Part, Reading } from './parts.js'
  * @import { Kind } from '../../plot/figure.js'
  * @import { MapLayout, Open, Placed } from './layout.js'
  */

@@ -27,7 +27,6 @@ import { isMask } from '../../trace/words.js';
 import { placeInWords } from '../../trace/word_names.js';
 
 /**
- * @import { Effects } from '../../rules/prediction.js'
  * @import { RoleShares } from '../../plot/roles.js'
  * @import { Kind } from '../../plot/figure.js'
  */

@@ -27,7 +27,6 @@ import { effectOf, sayIn, sizeOf } from './words.js';
 
 /**
  * @import { Node } from '../../plot/marks/network.js'
- * @import { EdgeAnswer, NodeAnswer } from '../../api/schemas'
  * @import { Circuit } from './request.js'
  */
 

@@ -21,7 +21,7 @@ import {
 } from './request.js';
 
 /**
- * @import { EdgeAnswer, FaithfulnessAnswer, NodeAnswer } from '../../api/schemas'
+ * @import { FaithfulnessAnswer } from '../../api/schemas'
  * @import { Circuit } from './request.js'
  */
 

@@ -23,7 +23,7 @@ import { attentionOf, isMapped, isSamePlace, NO_ATTENTION } from './sides.js';
  * @import { Table } from '../../plot/chart.js'
  * @import { Datum } from '../../plot/marks/mark.js'
  * @import { Match } from './match.js'
- * @import { MappedSide, Side } from './sides.js'
+ * @import { Side } from './sides.js'
  */
 
 /** The least number of compared tokens for a difference map. */

@@ -6,8 +6,6 @@
 import { counted } from '../../words/lists.js';
 import { range } from '../../trace/trace.js';
 
-/** @import { Edit } from '../../trace/trace.js' */
-
 /** @typedef {'heads'|'network'|'experts'|'no_scaling'|'temperature'|'quantize'} EditKind */
 /** @typedef {'zero'|'mean'|'resample'} Baseline what heads and networks that are off write: nothing, their mean over a corpus, or what they wrote at a token drawn from it */
 /** @typedef {'all'|'attention'|'feed_forward'|'embedding'} Part of the weights */

@@ -15,7 +15,7 @@ import { isMapped, NO_ATTENTION, showing } from './sides.js';
 
 /**
  * @import { Pairs } from './match.js'
- * @import { MappedSide, Side } from './sides.js'
+ * @import { Side } from './sides.js'
  */
 
 const WHAT_MOVED =

@@ -4,7 +4,7 @@ import { decimal as written, share } from '../../words/numbers.js';
 import { name, number, op, over, power, root, row, sub, under, words } from '../../ui/formula.js';
 import { hiddenReason, lengthOf } from './derivation.js';
 
-/** @import { Term } from '../../ui/formula.js' @import { Derivation } from './derivation.js' */
+/** @import { Term } from '../../ui/formula.js' */
 
 const q = () => name('q', 'query');
 const k = () => name('k', 'key');

@@ -20,9 +20,8 @@ import {
 
 /**
  * @import { Place } from '../../trace/attention.js'
- * @import { NumberGrid } from '../../plot/grid.js'
  * @import { Term } from '../../ui/formula.js'
- * @import { Derivation, Row } from './derivation.js'
+ * @import { Row } from './derivation.js'
  */
 
 /** The tolerance for float32 rounding. */

@@ -15,7 +15,6 @@ import { choicesInWords, pathOverlap, routeInWords, routeNumber, tintOf } from '
 import { panes } from '../../plot/panes.js';
 
 /**
- * @import { Pane } from '../../plot/panes.js'
  * @import { Scene } from './experts.js'
  * @import { Routing, Stage } from './routing.js'
  */

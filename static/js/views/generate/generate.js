@@ -30,7 +30,7 @@ import { SEARCH_TERMS, searchControls } from './search.js';
 import { control, headControls } from '../../ui/controls.js';
 
 /**
- * @import { Step, Writing } from '../../api/generation.js'
+ * @import { Step } from '../../api/generation.js'
  * @import { Call } from '../../api/request_code.js'
  * @import { Guess } from '../../plot/bars.js'
  */

@@ -17,7 +17,7 @@ import { visible } from '../../words/text.js';
 import { button, element } from '../../ui/dom.js';
 
 /**
- * @import { AtlasAsk, AtlasFacts, AtlasHead, AtlasPlace, Findings, Spread } from '../../trace/atlas.js'
+ * @import { AtlasFacts, AtlasPlace, Findings, Spread } from '../../trace/atlas.js'
  */
 
 const MOST_HEADS = 12;

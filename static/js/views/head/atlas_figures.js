@@ -14,7 +14,6 @@ import { bar } from '../../plot/marks/bar.js';
 import { isNarrow, band, linear } from '../../plot/scales.js';
 
 /**
- * @import { AtlasAsk, AtlasHead } from '../../trace/atlas.js'
  * @import { Place } from '../../trace/attention.js'
  */
 

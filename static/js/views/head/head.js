@@ -39,7 +39,6 @@ import { SPACE, spaceFigure, SPACES } from './space.js';
 
 /**
  * @import { Place } from '../../trace/attention.js'
- * @import { HeadProfile, HeadProfiles } from '../../trace/card.js'
  */
 
 const ROW_HEIGHT = 26;

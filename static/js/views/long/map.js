@@ -29,7 +29,6 @@ import { structuresIn } from '../../rules/map_structure.js';
  * @import { Table } from '../../plot/chart.js'
  * @import { Cell } from '../../plot/grid.js'
  * @import { Datum } from '../../plot/marks/mark.js'
- * @import { Pane } from '../../plot/panes.js'
  * @import { Part, Region, Shown } from './region.js'
  */
 

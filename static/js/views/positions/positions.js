@@ -22,7 +22,7 @@ import {
 import { ROTATION } from './rotation.js';
 import { headControl, SCHEMES } from './schemes.js';
 
-/** @import { Encoding } from '../../trace/trace.js' @import { Part, Subject } from './maps.js' */
+/** @import { Part, Subject } from './maps.js' */
 
 /** The parts of the view, each with its own switches, panels and figures. */
 /** @type {Record<string, Part>} */

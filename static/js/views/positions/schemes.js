@@ -13,7 +13,6 @@ import { biasScale } from './inside_attention.js';
 import { dimensionMap, pairMap, positionBand, findReach } from './maps.js';
 
 /**
- * @import { PositionalAsk } from '../../trace/trace.js'
  * @import { Part, Said, Subject } from './maps.js'
  */
 

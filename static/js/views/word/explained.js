@@ -18,8 +18,6 @@ import { guessesAt, rivalOf } from '../../rules/prediction.js';
 import { choosing, queryOf } from '../../state/state.js';
 import { choice, tokenOptions } from '../../ui/controls.js';
 
-/** @import { Attribution } from './parts.js' */
-
 const CHOICES = 12;
 const ANALYSIS = 'logit_attribution';
 /** The parts a card leaves out where no logit is split; the reason of the first is told. */

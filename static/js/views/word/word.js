@@ -37,7 +37,7 @@ import { threadFigure } from './thread.js';
 
 /**
  * @import { Side } from '../../trace/attention.js'
- * @import { Attribution, Part } from './parts.js'
+ * @import { Part } from './parts.js'
  */
 
 const LOGIT = {
