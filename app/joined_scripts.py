@@ -75,7 +75,7 @@ def _text(name: str) -> str:
 
 
 def _resolved(address: str, importer: str) -> str:
-    """Resolve a relative import: `../words/text.js` in `plot/figure.js` is `words/text.js`."""
+    """Resolve a relative import: `../words/text.js` in `plot/chart.js` is `words/text.js`."""
     return posixpath.normpath(posixpath.join(posixpath.dirname(importer), address))
 
 

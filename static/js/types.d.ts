@@ -1,8 +1,121 @@
-// The types that most modules speak of, known in every module without an import.
+// The types that most modules speak of, known in every module without an import. Those of views and
+// figures are defined here; axes count cells (0, 1, 2 …) and carry labels as ticks: on a category axis
+// Plotly would merge tokens that occur twice and read "2024" as a number.
 
-export {};
+import { Answer } from './api/answers.js';
+import { Field } from './state/state.js';
+import { Term } from './ui/formula.js';
 
 declare global {
+  /** A kind of parts of the map of the model. */
+  type Kind =
+    | 'embedding'
+    | 'layer'
+    | 'head'
+    | 'expert'
+    | 'network'
+    | 'stream'
+    | 'bridge'
+    | 'logits'
+    | 'loop'
+    | 'model';
+  type PlotlyTrace = Record<string, any>;
+  /** Of Plotly. */
+  type Layout = Record<string, any> & {
+    width: number;
+    height: number;
+    margin: { l: number; r: number; t: number; b: number };
+  };
+  /** `labelled`: a sentence if not every token has its label. */
+  type Drawing = { data: PlotlyTrace[]; layout: Layout; labelled?: string };
+  /** Colours as `rgb(…)`. */
+  type Palette = { theme: 'light' | 'dark'; font: string } & Record<
+    'surface' | 'sunken' | 'ink' | 'muted' | 'line' | 'query' | 'key' | 'beam',
+    string
+  >;
+  interface Figure {
+    title: string;
+    summary?: string; // one sentence for screen readers
+    data?: PlotlyTrace[];
+    layout?: Layout;
+    grid?: Grid;
+    notice?: string; // replaces the drawing, if there is nothing to draw
+    isWaiting?: boolean; // the notice is temporary: the previous drawing may stay, dimmed
+    help?: string; // one sentence under the title
+    formula?: Term[]; // its lines, above the help
+    facts?: string[][]; // pairs of a name and a number
+    held?: { ask: Ask; trace: Trace }[]; // the answers that a saved page of a long text takes as they are
+    controls?: Control[]; // switches below it, which change what is drawn
+    actions?: { label: string; patch?: Patch; href?: string }[]; // buttons below it
+  }
+  /** A figure without a notice. */
+  type DrawnFigure = Figure & Drawing & { grid: Grid };
+  /** The drawing context of a view: size, colours, answers and models. */
+  interface Frame {
+    width: number; // pixels the drawing may take
+    pageWidth?: number; // of the page's own drawing, where this one is for paper
+    height: number; // pixels it should not exceed
+    stretch?: number; // how much wider than high the cells of a square map may be
+    palette: Palette;
+    isSaved?: boolean; // the page is a file that no server answers
+    layer: number;
+    head: number;
+    answers: Record<string, Answer>; // to the view's requests, by name
+    cards: Card[]; // of all models, in short
+  }
+  /** The input of a view: the page's state, the view's own fields, and the frame. */
+  type ViewState = State & Frame & Record<string, any>;
+  /** What the page draws a view from. */
+  type PageState = State & Omit<Frame, 'width' | 'layer' | 'head'> & Record<string, any>;
+  /**
+   * Layout of several figures. `pair`: two side by side; `triple`: three side by side, the rest below;
+   * `many`: as many as fit; `led`: the first in its own row, the rest as `many`; `steps`: one below the
+   * other, each next to its text.
+   */
+  type Arrangement = 'pair' | 'triple' | 'many' | 'led' | 'steps' | '';
+  interface Overview {
+    element: HTMLElement;
+    isFirst?: boolean;
+    show: (trace: Trace, state: ViewState) => void;
+    state?: () => { generation: Writing };
+    leave?: () => void;
+  }
+  type OfView<Part> = (trace: Trace, state: ViewState) => Part;
+  /** A view as the page knows it before it is opened. */
+  interface ViewEntry {
+    id: string;
+    title: string;
+    titleFor?: (card: Card) => string; // if it depends on the model
+    of: Kind; // the parts of the map that open it
+    isOffered?: (card: Card) => boolean; // only for models that have what it shows; absent: for all
+    isListed?: (trace: Trace) => boolean; // only for texts that it adds something to; absent: for all
+    isMore?: boolean; // listed behind a button
+    needs?: string[]; // globs over sites that every model has, or `analyses.<id>.<array>`
+    also?: (card: Card) => string[]; // globs over sites that only some models have
+    fields?: Record<string, Field<any>>; // its own part of the state
+    overview?: 'heads' | 'maps' | 'generation' | 'atlas'; // the part of the view that is not a figure
+  }
+  interface ViewCode {
+    help: string; // one sentence
+    terms: Record<string, string>; // the meaning of each word
+    /** Texts that depend on the model; `answer`: sentences above the drawings, the first a headline. */
+    wording?: OfView<{ help?: string; terms?: Record<string, string>; answer?: string[] }>;
+    places?: OfView<{ id: string; title: string }[]>; // attentions or stacks to choose from
+    place?: OfView<string | undefined>; // the open one
+    asks?: OfView<Record<string, Ask>>; // bodies of the other requests that this state needs, by name
+    prepare?: OfView<Promise<void> | undefined>; // loads modules that only some states need
+    controls?: OfView<Control[]>; // its switches
+    createOverview?: (handlers: Handlers) => Overview; // builds that part
+    walk?: (trace: Trace, state: ViewState, by: number) => Patch | null; // a step by the arrow keys
+    loadOverview?: () => Promise<(handlers: Handlers) => Overview>; // after the first drawing
+    arrangement?: Arrangement | OfView<Arrangement>; // of several figures; absent: one below the other
+    panels?: OfView<{ id: string; state: Patch; isWide?: boolean }[]>; // `isWide`: over all columns
+    figure: OfView<Figure>;
+  }
+  type View = ViewEntry & ViewCode;
+  /** Type of the labels of an axis: its pixels, the letters after which one is cut, its space. */
+  type Lettering = { size: number; letters: number; space: number };
+
   type Index = import('./api/archive.js').Index;
   type Catalogue = import('./api/calls.js').Catalogue;
   type Writing = import('./api/generation.js').Writing;
@@ -14,19 +127,6 @@ declare global {
   type NodeAnswer = import('./api/schemas').NodeAnswer;
   type Chart = import('./plot/chart.js').Chart;
   type Theme = import('./plot/colour.js').Theme;
-  type Drawing = import('./plot/figure.js').Drawing;
-  type DrawnFigure = import('./plot/figure.js').DrawnFigure;
-  type Figure = import('./plot/figure.js').Figure;
-  type Frame = import('./plot/figure.js').Frame;
-  type Lettering = import('./plot/figure.js').Lettering;
-  type Overview = import('./plot/figure.js').Overview;
-  type PageState = import('./plot/figure.js').PageState;
-  type Palette = import('./plot/figure.js').Palette;
-  type PlotlyTrace = import('./plot/figure.js').PlotlyTrace;
-  type View = import('./plot/figure.js').View;
-  type ViewCode = import('./plot/figure.js').ViewCode;
-  type ViewEntry = import('./plot/figure.js').ViewEntry;
-  type ViewState = import('./plot/figure.js').ViewState;
   type CellCursor = import('./plot/grid.js').CellCursor;
   type Grid = import('./plot/grid.js').Grid;
   type NumberGrid = import('./plot/grid.js').NumberGrid;

@@ -20,7 +20,7 @@ import { band, linear } from './scales.js';
  * @property {{title: string, domain?: [number, number], ticks?: number[], write?: (value: number) => string}} axis of the values
  * @property {string} quantity
  * @property {(value: number) => string} format
- * @property {(at: number, palette: import('./figure.js').Palette) => string} fill
+ * @property {(at: number, palette: Palette) => string} fill
  * @property {(at: number) => string} [name] as it is said; its label unless given
  * @property {boolean} [isUpright] over columns
  * @property {boolean} [hasText] the number is at the end of its bar

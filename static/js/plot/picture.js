@@ -9,8 +9,6 @@ import { chart } from './chart.js';
 import { cell } from './marks/mark.js';
 import { band } from './scales.js';
 
-/** @import { Layout } from './figure.js' */
-
 /** @typedef {{layer: number, head: number, rows: number, columns: number, data: Float64Array, isCausal?: boolean}} HeadMap the weights of a head, row-major; causal: the future is left white */
 /** @typedef {{data: PlotlyTrace[], layout: Layout}} Drawn */
 /** @typedef {{url: string, width: number, height: number}} Picture a data URL, and its size in millimetres */

@@ -6,7 +6,7 @@
 import { ticks, ticksFor } from './scales.js';
 import { deepEqual } from '../state/state.js';
 
-/** @import { Layout } from './figure.js' @import { Box, Cell } from './grid.js' */
+/** @import { Box, Cell } from './grid.js' */
 
 /**
  * As it loads, plotly.js 4.1 writes a <style> for maps unless an element has this id. There are no

@@ -244,8 +244,6 @@ export function valuesInWords(values) {
  * @property {{row: number, column: number}|null} picked cell
  */
 
-/** @typedef {import('../plot/figure.js').DrawnFigure} DrawnFigure */
-
 /**
  * @typedef {Object} Picture
  * @property {string} id

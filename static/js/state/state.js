@@ -457,8 +457,8 @@ export function elsewhere(state, view, fields) {
 
 /**
  * Return the state of a view as a whole; its figures have a width each.
- * @param {import('../plot/figure.js').PageState} page
- * @returns {import('../plot/figure.js').ViewState}
+ * @param {PageState} page
+ * @returns {ViewState}
  */
 export function viewState(page) {
   return { ...page, layer: page.layer ?? 0, head: page.head ?? 0, width: Infinity };

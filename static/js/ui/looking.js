@@ -24,7 +24,6 @@ import { rowShift, rowShown } from '../state/written_rows.js';
 
 /**
  * @import { Place } from '../trace/attention.js'
- * @import { Kind } from '../plot/figure.js'
  */
 
 /** @typedef {PageState['answers']} Answers */

@@ -26,7 +26,6 @@ import { createModelMap, createViewList, NARROW } from './model_map/model_map.js
  * @import { Side } from '../trace/attention.js'
  * @import { Answers, Look } from './looking.js'
  * @import { Part } from './model_map/parts.js'
- * @import { Kind } from '../plot/figure.js'
  * @import { Cell } from '../plot/grid.js'
  * @import { Store } from '../state/store.js'
  */

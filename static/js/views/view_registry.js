@@ -3,14 +3,12 @@
  * page needs to know before a view is opened, and imports its code.
  *
  * To add a view: `views/<id>/<id>.js` exports `{ help, terms, figure }` with the pure function
- * `figure(trace, state)` (`plot/figure.js` has the types), and an entry here; a test in tests/js/views.
+ * `figure(trace, state)` (`types.d.ts` has the types), and an entry here; a test in tests/js/views.
  */
 
 import { weightSites } from '../api/answers.js';
 import { FIELDS as ATTENTION_FIELDS } from '../state/attention_switches.js';
 import { choice, count, counts, flag, number, ofText, text } from '../state/state.js';
-
-/** @import { Kind } from '../plot/figure.js' */
 
 /** @typedef {ViewEntry & {load: () => Promise<View>}} RegisteredView */
 

@@ -5,7 +5,7 @@
 
 import { equal, ok } from 'node:assert/strict';
 
-/** @param {import('../../../static/js/plot/figure.js').Figure} figure one that is drawn */
+/** @param {Figure} figure one that is drawn */
 export function assertReadable(figure) {
   ok(figure.title && figure.summary);
   for (const [term, value] of figure.facts ?? [])
@@ -52,7 +52,7 @@ export function assertFits({ title, layout }, width) {
 
 /**
  * All of it, for figures that are drawn.
- * @param {import('../../../static/js/plot/figure.js').Figure[]} figures
+ * @param {Figure[]} figures
  * @param {number} width they were given
  */
 export function assertContract(figures, width) {

@@ -18,7 +18,6 @@ import { element } from '../dom.js';
 
 /**
  * @import { Part, Reading } from './parts.js'
- * @import { Kind } from '../../plot/figure.js'
  * @import { MapLayout, Open, Placed } from './layout.js'
  */
 

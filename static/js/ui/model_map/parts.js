@@ -28,7 +28,6 @@ import { placeInWords } from '../../trace/word_names.js';
 
 /**
  * @import { RoleShares } from '../../plot/roles.js'
- * @import { Kind } from '../../plot/figure.js'
  */
 
 /**
