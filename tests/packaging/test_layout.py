@@ -83,7 +83,7 @@ MOST_LINES = {
     "model/analysis": 4_580,
     "model/attention": 1_780,
     "model/foreign": 9_010,
-    "static/js": 46_500,
+    "static/js": 46_350,
     "static/js/views": 18_100,
 }
 MOST_OWN_LINES = 60

@@ -41,6 +41,9 @@ const BASELINES = {
   },
 };
 
+/** Return true where no server computes what only it can. */
+const isSite = () => document.body.classList.contains('is-site');
+
 export class Scene {
   /** @type {Map<number, HTMLElement>} */
   #rows = new Map();
@@ -87,7 +90,6 @@ export class Scene {
       return;
     }
     const { isSaved } = state;
-    const isSite = document.body.classList.contains('is-site'); // which has no such view
     const thread = threadIn(state);
     const told = {
       ...sceneOf(trace, state, { position, isChosen, edit: editInWords(state), isSaved }),
@@ -102,7 +104,7 @@ export class Scene {
       trace,
       state,
       told,
-      isSite || isSaved ? null : whyThere(trace, state, told.subject, arcs[0]),
+      isSite() || isSaved ? null : whyThere(trace, state, told.subject, arcs[0]),
     );
     this.#drawBars(trace, state, told);
     const [top] = told.next.words;
@@ -241,7 +243,7 @@ export class Scene {
       ...(off && off.head !== null && isPredicting(trace)
         ? Object.entries(BASELINES)
             .filter(([id]) => id !== (state.off_to ?? 'zero'))
-            .filter(([id]) => id === 'zero' || corpus)
+            .filter(([id]) => id === 'zero' || (corpus && !isSite()))
             .map(([id, { label, does }]) => ({
               label: `or ${label}`,
               title: does.replace('a corpus', corpus),
