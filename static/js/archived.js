@@ -11,9 +11,7 @@ import { openLive } from './api/live.js';
 import { openingIn, tileIn } from './rules/presentation.js';
 import { VIEWS } from './views/view_registry.js';
 
-/**
- * @import { Archive, Load } from './api/archive.js'
- */
+/** @import { Archive, Load } from './api/archive.js' */
 
 /** Represents a text that the reader would type. */
 const ANY_TEXT = '…';

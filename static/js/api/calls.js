@@ -7,9 +7,7 @@ import { grouped } from '../words/numbers.js';
 import { choosingModel } from '../state/state.js';
 import { atRoot } from './root.js';
 
-/**
- * @import { ModelsAnswer } from './schemas'
- */
+/** @import { ModelsAnswer } from './schemas' */
 
 export const BASE = '/api/v1';
 const TOO_LARGE = 'urn:headlight:problem:model-too-large';

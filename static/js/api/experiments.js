@@ -7,7 +7,6 @@ import { asProblem, BASE, fetchJson } from './calls.js';
 import { streamEvents } from './generation.js';
 
 /**
- * @import { Values } from '../rules/experiment.js'
  * @import { RunState } from '../rules/experiment_run.js'
  */
 

@@ -20,7 +20,7 @@ import { bodyOf, createRequestCache } from './answers.js';
 import * as server from './answers.js';
 import { joined, layerAsk, layerFirst, withAllLayers } from '../trace/layered.js';
 
-/** @import { Store } from '../state/store.js' @import { Problem } from './calls.js' */
+/** @import { Problem } from './calls.js' */
 
 /**
  * @typedef {Object} Told what the page is told

@@ -16,10 +16,7 @@ import { above, rule, text } from './marks/decorations.js';
 import { reader } from './marks/mark.js';
 import { band, linear, linearTicks, isNarrow, labelWidth, roundTicks } from './scales.js';
 
-/**
- * @import { Side } from '../trace/attention.js'
- * @import { Table } from './chart.js'
- */
+/** @import { Side } from '../trace/attention.js' @import { Table } from './chart.js' */
 
 const ROW_HEIGHT = 30;
 const LEAST_ROW = 18;

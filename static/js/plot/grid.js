@@ -8,7 +8,6 @@ import { amount, decimal } from '../words/numbers.js';
 import { letteringOf } from './scales.js';
 /**
  * @import { Side } from '../trace/attention.js'
- * @import { Call } from '../api/request_code.js'
  * @import { Picture } from './colour.js'
  * @import { Table } from './chart.js'
  * @import { Scale } from './scales.js'

@@ -21,7 +21,7 @@ import { paperText } from './marks/mark.js';
 /**
  * @import { Legend } from './chart.js'
  * @import { Stack } from './panes.js'
- * @import { Bare, Scale, Band } from './scales.js'
+ * @import { Bare, Scale } from './scales.js'
  */
 
 /**

@@ -5,8 +5,6 @@
 
 import { counted } from '../words/lists.js';
 
-/** @import { Values } from './experiment.js' */
-
 /**
  * @typedef {Object} RunState
  * @property {'idle'|'waiting'|'running'|'done'|'stopped'|'failed'} status `waiting`: no frame has arrived yet

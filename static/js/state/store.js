@@ -17,7 +17,7 @@ import {
   writeFragment,
 } from './state.js';
 
-/** @import { Example } from '../trace/card.js' @import { Field } from './state.js' */
+/** @import { Field } from './state.js' */
 
 /** The view that shows texts of any length. */
 export const LONG_VIEW = 'long';

@@ -11,9 +11,7 @@ import { named } from '../words/tokens.js';
 import { describeLabel, labelledHeads, PAIR_PARTS, tokensOf, heldWeightsAt } from './attention.js';
 import { isCausal } from './trace.js';
 
-/**
- * @import { Place } from './attention.js'
- */
+/** @import { Place } from './attention.js' */
 
 /**
  * @typedef {Object} Measure of every head of a place

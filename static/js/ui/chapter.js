@@ -22,10 +22,7 @@ import { button, element, keep, kept, partOf } from './dom.js';
 import { bringIntoView, light } from './drawn_cells.js';
 import { createFullScreen } from './full_screen.js';
 
-/**
- * @import { Step } from '../api/schemas'
- * @import { Progress } from '../rules/chapter.js'
- */
+/** @import { Step } from '../api/schemas' @import { Progress } from '../rules/chapter.js' */
 
 const KEPT = 'headlight.chapters';
 const FILE = 'headlight.chapter.file';

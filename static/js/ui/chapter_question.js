@@ -7,7 +7,7 @@ import { button, element, segment } from './dom.js';
 import { takeAnswers } from './drawn_cells.js';
 
 /**
- * @import { Question, Step } from '../api/schemas'
+ * @import { Step } from '../api/schemas'
  * @import { Verdict } from '../rules/chapter.js'
  */
 

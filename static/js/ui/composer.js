@@ -11,8 +11,6 @@ import { introduce, isForSums, offerFor } from '../rules/sentences/introduction.
 import { MASK } from '../trace/words.js';
 import { button, element, partOf } from './dom.js';
 
-/** @import { Example } from '../trace/card.js' */
-
 const PAUSE = 250;
 
 const STALE =

@@ -7,10 +7,7 @@ import { answerAt } from '../rules/chapter.js';
 import { button, element, heightCovered } from './dom.js';
 import { CELLS } from './plot.js';
 
-/**
- * @import { Question, Step } from '../api/schemas'
- * @import { Cell } from '../plot/grid.js'
- */
+/** @import { Step } from '../api/schemas' @import { Cell } from '../plot/grid.js' */
 
 /** Milliseconds between two looks at where a cell is: a drawing arrives, and is resized. */
 const LOOK = 150;

@@ -38,7 +38,7 @@ import { createScrubber } from './scrubber.js';
 import { createViewSection } from './view_section.js';
 
 /**
- * @import { Parameter, Picture, Values } from '../rules/experiment.js'
+ * @import { Parameter, Picture } from '../rules/experiment.js'
  * @import { Bench } from '../rules/experiment_run.js'
  */
 

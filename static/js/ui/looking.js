@@ -22,9 +22,7 @@ import { isPredicting, predictionAsks } from '../rules/prediction.js';
 import { choosing, isQueryLookedAt, queryOf } from '../state/state.js';
 import { rowShift, rowShown } from '../state/written_rows.js';
 
-/**
- * @import { Place } from '../trace/attention.js'
- */
+/** @import { Place } from '../trace/attention.js' */
 
 /** @typedef {PageState['answers']} Answers */
 /** @typedef {State & Record<string, any>} Looked */

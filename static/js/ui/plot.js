@@ -7,10 +7,7 @@ import { boxIn, boxOf, cellAt, createRenderer, hasMouse, isZoomable } from '../p
 import { element, palette } from './dom.js';
 import { boxOfTokens, createMarks } from './plot_marks.js';
 
-/**
- * @import { Box, Cell } from '../plot/grid.js'
- * @import { Area } from '../plot/renderer.js'
- */
+/** @import { Box, Cell } from '../plot/grid.js' */
 
 /** @typedef {{clientX: number, clientY: number}} At a place of the window */
 /** @typedef {ReturnType<typeof createRenderer>} Renderer */

@@ -6,7 +6,6 @@ import { element, mapOf, palette } from './dom.js';
 /**
  * @import { Cell, Highlight } from '../plot/grid.js'
  * @import { Picture } from '../plot/colour.js'
- * @import { Area } from '../plot/renderer.js'
  */
 
 const MARKS = ['chosen', 'picked', 'row', 'column', 'cell', 'brush'];

@@ -12,10 +12,7 @@ import { findHighlight } from '../plot/grid.js';
 import { createBlocks } from './chip_blocks.js';
 import { element, partOf } from './dom.js';
 
-/**
- * @import { Side } from '../trace/attention.js'
- * @import { Part } from '../words/tokens.js'
- */
+/** @import { Side } from '../trace/attention.js' @import { Part } from '../words/tokens.js' */
 
 /** @type {Side[]} */
 const SIDES = ['source', 'target'];

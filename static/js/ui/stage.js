@@ -27,7 +27,6 @@ import { createModelMap, createViewList, NARROW } from './model_map/model_map.js
  * @import { Answers, Look } from './looking.js'
  * @import { Part } from './model_map/parts.js'
  * @import { Cell } from '../plot/grid.js'
- * @import { Store } from '../state/store.js'
  */
 
 const ONLY_LONG = 'The text is too long for this view. “Overview” shows its attention.';

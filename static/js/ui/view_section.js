@@ -9,9 +9,7 @@ import { element, heightCovered, segment, withSymbols } from './dom.js';
 import { painted } from '../plot/renderer.js';
 import { createPanel } from './panel.js';
 
-/**
- * @import { Cell } from '../plot/grid.js'
- */
+/** @import { Cell } from '../plot/grid.js' */
 
 const ONE_PANEL = () => [{ id: '', state: {} }];
 

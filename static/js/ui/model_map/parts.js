@@ -26,9 +26,7 @@ import { matrixAt } from '../../trace/trace.js';
 import { isMask } from '../../trace/words.js';
 import { placeInWords } from '../../trace/word_names.js';
 
-/**
- * @import { RoleShares } from '../../plot/roles.js'
- */
+/** @import { RoleShares } from '../../plot/roles.js' */
 
 /**
  * @typedef {Object} Part

@@ -25,10 +25,7 @@ import {
 } from './request.js';
 import { effectOf, sayIn, sizeOf } from './words.js';
 
-/**
- * @import { Node } from '../../plot/marks/network.js'
- * @import { Circuit } from './request.js'
- */
+/** @import { Node } from '../../plot/marks/network.js' @import { Circuit } from './request.js' */
 
 const LEVELS = { for: 215, against: 40 };
 const WIDTH = { least: 0.7, most: 7 };

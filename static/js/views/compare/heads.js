@@ -13,10 +13,7 @@ import { createMemo } from '../../state/state.js';
 import { byUnits, alignTokens } from './match.js';
 import { isMapped, NO_ATTENTION, showing } from './sides.js';
 
-/**
- * @import { Pairs } from './match.js'
- * @import { Side } from './sides.js'
- */
+/** @import { Pairs } from './match.js' @import { Side } from './sides.js' */
 
 const WHAT_MOVED =
   'The share of a head’s attention that moved: half the sum of absolute changes of a row, averaged over rows.';

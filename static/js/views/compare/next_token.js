@@ -16,7 +16,7 @@ import { reader } from '../../plot/marks/mark.js';
 import { queryOf } from '../../state/state.js';
 import { counterpart, alignTokens } from './match.js';
 
-/** @import { Words } from '../../plot/bars.js' @import { Side } from './sides.js' */
+/** @import { Side } from './sides.js' */
 
 const SHOWN = 12;
 /** Of a token that the API does not list. */

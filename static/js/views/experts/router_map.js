@@ -14,10 +14,7 @@ import { rect, ruleAt, text } from '../../plot/marks/decorations.js';
 import { choicesInWords, pathOverlap, routeInWords, routeNumber, tintOf } from './routing.js';
 import { panes } from '../../plot/panes.js';
 
-/**
- * @import { Scene } from './experts.js'
- * @import { Routing, Stage } from './routing.js'
- */
+/** @import { Scene } from './experts.js' @import { Routing, Stage } from './routing.js' */
 
 const EXPERT_HEIGHT = { few: 24, many: 14 };
 const MANY_EXPERTS = 32;

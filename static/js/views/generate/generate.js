@@ -31,7 +31,6 @@ import { control, headControls } from '../../ui/controls.js';
 
 /**
  * @import { Step } from '../../api/generation.js'
- * @import { Call } from '../../api/request_code.js'
  * @import { Guess } from '../../plot/bars.js'
  */
 

@@ -16,9 +16,7 @@ import { enumerated } from '../../words/lists.js';
 import { visible } from '../../words/text.js';
 import { button, element } from '../../ui/dom.js';
 
-/**
- * @import { AtlasFacts, AtlasPlace, Findings, Spread } from '../../trace/atlas.js'
- */
+/** @import { AtlasFacts, AtlasPlace, Findings, Spread } from '../../trace/atlas.js' */
 
 const MOST_HEADS = 12;
 const SHORT = 8;

@@ -13,9 +13,7 @@ import { css, sequential } from '../../plot/colour.js';
 import { bar } from '../../plot/marks/bar.js';
 import { isNarrow, band, linear } from '../../plot/scales.js';
 
-/**
- * @import { Place } from '../../trace/attention.js'
- */
+/** @import { Place } from '../../trace/attention.js' */
 
 /** The panel of a model with an atlas. */
 export const ATLAS = 'pairs';

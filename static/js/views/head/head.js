@@ -37,9 +37,7 @@ import { ROLES, rolesFigure } from './roles.js';
 import { asksForAtlas, ATLAS, atlasFigure } from './atlas_figures.js';
 import { SPACE, spaceFigure, SPACES } from './space.js';
 
-/**
- * @import { Place } from '../../trace/attention.js'
- */
+/** @import { Place } from '../../trace/attention.js' */
 
 const ROW_HEIGHT = 26;
 const WIDEST = 720;

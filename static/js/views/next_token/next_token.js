@@ -23,7 +23,7 @@ import { queryOf } from '../../state/state.js';
 import { asksSampled, sampledGuesses, sliders, TERMS } from '../generate/drawing.js';
 import { isWritable } from '../../ui/generation.js';
 
-/** @import { Guess, Words } from '../../plot/bars.js' */
+/** @import { Guess } from '../../plot/bars.js' */
 
 const SHOWN = 12;
 const PROBABILITY = { probability: 'the share of 100 % the model gives this token' };

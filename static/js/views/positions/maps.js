@@ -14,7 +14,6 @@ import { choosing, queryOf } from '../../state/state.js';
  * @import { Side } from '../../trace/attention.js'
  * @import { Request } from '../../plot/grid.js'
  * @import { Datum } from '../../plot/marks/mark.js'
- * @import { Band } from '../../plot/scales.js'
  */
 
 /**

@@ -12,9 +12,7 @@ import { choice, numbered } from '../../ui/controls.js';
 import { biasScale } from './inside_attention.js';
 import { dimensionMap, pairMap, positionBand, findReach } from './maps.js';
 
-/**
- * @import { Part, Said, Subject } from './maps.js'
- */
+/** @import { Part, Said, Subject } from './maps.js' */
 
 const MOST_HEIGHT = 420;
 const ALL = ['sinusoidal', 'learned', 'rotary', 'alibi'];

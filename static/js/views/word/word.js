@@ -35,10 +35,7 @@ import {
 } from './explained.js';
 import { threadFigure } from './thread.js';
 
-/**
- * @import { Side } from '../../trace/attention.js'
- * @import { Part } from './parts.js'
- */
+/** @import { Side } from '../../trace/attention.js' @import { Part } from './parts.js' */
 
 const LOGIT = {
   logit: 'the score of a token before the softmax; one logit more multiplies its odds by e ≈ 2.7',
