@@ -157,9 +157,10 @@ def test_an_own_sentence_is_read_switched_and_written_on_offline(page, site):
     page.evaluate("navigator.serviceWorker.ready.then(({active}) => active.postMessage('keep'))")
     page.wait_for_function(
         """async () => {
+            const { files } = await (await fetch('headlight-site.json')).json();
             const [name] = await caches.keys();
             const kept = await (await caches.open(name)).keys();
-            return kept.some(({ url }) => url.includes('/live/stories-'));
+            return files.every((file) => kept.some(({ url }) => url.endsWith(`/${file}`)));
         }"""
     )
     page.context.set_offline(True)
