@@ -1,6 +1,6 @@
 """The web application: `create_app(settings)` joins services, middleware, routes and lifespan.
 
-What needs PyTorch may join later, on another thread: the page and its files do not wait for it.
+An early application loads PyTorch on another thread; the page and its files do not wait for it.
 
 The OpenAPI document is FastAPI's, with summaries, middleware errors and examples.
 `app/openapi.json` is a copy of it, for client generators and comparisons of versions;

@@ -59,7 +59,7 @@ def site(
     plan = Plan(
         chapters=chapters or [],
         texts=_texts(texts, settings) if texts else (),
-        live=[name for name in live.split(",") if name],
+        live=[name.strip() for name in live.split(",") if name.strip()],
         server=server,
     )
 

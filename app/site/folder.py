@@ -35,9 +35,10 @@ from headlight.site.documents import documents
 from headlight.site.live import live_index
 
 MARK = "headlight-site.json"
+"""The file by which a folder is known to be a site, which another one may replace."""
+
 EXPORT = 20
 """The texts that are answered in the time of an export."""
-"""The file by which a folder is known to be a site, which another one may replace."""
 
 _EXPERIMENTS = tuple(
     f"views/experiments/{path.name}"
@@ -188,7 +189,7 @@ def _fill(
     by_id = {card["id"]: card for card in cards}
     chapters = list(_of_default(chapters, answers))
     readings = answers.readings(cards, chapters, plan.texts)
-    live = list(_live(plan.live, by_id))
+    live = list(dict.fromkeys(_live(plan.live, by_id)))
     total = len(readings) + len(chapters) + len(EXPERIMENTS) + EXPORT * len(live)
     done = (on_progress(number / total) for number in range(1, total + 1))
 

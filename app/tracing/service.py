@@ -207,7 +207,7 @@ class TraceService:
     async def continued(
         self, requests: Iterable[TraceRequest], client_left: ClientLeft
     ) -> list[Answer]:
-        """Return further traces of a text that was read, several a job, which no queue rejects.
+        """Return more traces of a text that was read, several a job, which no queue rejects.
 
         Raises:
             Problem, ClientDisconnected: as `traces`.
