@@ -40,14 +40,16 @@ from headlight.model.arithmetic import split
 from headlight.model.checkpoint.card import OF_WHAT_IS_RIGHT, Example
 from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.controlled_sentences import (
+    MEN,
     NOUNS,
+    WOMEN,
     ControlledSentence,
     antecedent_sentences,
     subject_sentences,
 )
 from headlight.model.corpus import TokenStream, read_documents
 from headlight.model.profiles.digits import HEAD_PROBLEMS, ROLES, digit_weights
-from headlight.model.profiles.folder import ENGLISH_FRENCH
+from headlight.model.profiles.folder import ENGLISH_FRENCH, documents_of
 from headlight.model.profiles.measure import controlled_weights, repetition_scores, sentences_of
 from headlight.model.tokenizer import MASK
 from headlight.model.trace import Token
@@ -60,7 +62,7 @@ BOOKS = tuple(
 """Parts of books by authors that no model of the project was trained on."""
 ENDING = re.compile(r'[,.;:!?]+"?')
 N_SENTENCES = 100
-SPEAKERS = ("the old woman", "the king", "the little boy", "the man", "the girl", "the farmer")
+SPEAKERS = [f"the {who}" for who in (*MEN, *WOMEN, "farmer")]
 NAMED = (
     ("My name is {}.", "Je m'appelle {}."),
     ("Do you know {}?", "Connais-tu {} ?"),
@@ -111,7 +113,7 @@ def measure_examples(checkpoint: Checkpoint, documents: Sequence[str]) -> dict[s
     Raises:
         ValueError: an example names a claim that is not known.
     """
-    figures = {}
+    figures: dict[str, dict[str, Any]] = {}
     for title, example in checkpoint.description.card.examples.items():
         if isinstance(example, Example) and example.claim is not None:
             if example.claim not in MEASURES:
@@ -119,13 +121,9 @@ def measure_examples(checkpoint: Checkpoint, documents: Sequence[str]) -> dict[s
                     f"the example '{title}' claims '{example.claim}'; "
                     f"known are {', '.join(MEASURES)}"
                 )
-            score, control, n = MEASURES[example.claim](Claim(checkpoint, example, documents))
-            figures[title] = {
-                "claim": example.claim,
-                "score": score,
-                "control": control,
-                "sentences": n,
-            }
+            measured = MEASURES[example.claim](Claim(checkpoint, example, documents))
+            named = zip(("score", "control", "sentences"), measured, strict=True)
+            figures[title] = {"claim": example.claim, **dict(named)}
     return figures
 
 
@@ -197,7 +195,7 @@ def _places(tokens: Sequence[Token], span: tuple[int, int]) -> list[int]:
 
 def _previous(claim: Claim) -> Score:
     scores, controls = [], []
-    sentences = sentences_of(claim.checkpoint, claim.documents, N_SENTENCES)
+    sentences = sentences_of(claim.checkpoint, documents_of(claim.checkpoint), N_SENTENCES)
     for sentence in sentences:
         weights, tokens = claim.weights(sentence.text)
         scores.append(np.diagonal(weights, -1)[1:].mean())

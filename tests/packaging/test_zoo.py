@@ -1,6 +1,7 @@
 """The models that ship: complete, and small enough to be cloned by everybody."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -120,6 +121,12 @@ def test_models_are_whole_and_small_enough_to_be_cloned():
         assert {path.name for path in model.iterdir()} - OPTIONAL - states == expected
         assert size(model) <= 30 * MEGABYTE
     assert size(ZOO) <= 62 * MEGABYTE
+
+
+def test_no_claim_about_a_model_rests_on_fewer_than_fifty_texts():
+    for model in MODELS:
+        counts = re.findall(r"^ +sentences: (\d+)$", (model / "CARD.md").read_text(), re.MULTILINE)
+        assert min(map(int, counts)) >= 50, model.name
 
 
 def test_no_tokenizer_is_stored_twice():
