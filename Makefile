@@ -78,7 +78,6 @@ test-all: test test-shapes test-processors ## Run all tests: the slow ones and t
 lint: $(VENV)/.installed-test $(VENV)/.installed-js ## Check style, format and safety: Python, JavaScript, shell, Dockerfile, workflow
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive app model lab
 	PATH="$(BIN):$$PATH"; command -v shellcheck > /dev/null || .ci/apt-install shellcheck; find .ci -maxdepth 1 -type f ! -name '*.py' -exec shellcheck {} +
 	$(BIN)/hadolint Dockerfile
 	$(NPM) run lint

@@ -51,10 +51,10 @@ class Kernel:
         self._loop.run_forever()
 
     async def _open(self) -> None:
-        transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
-        # There is no network: the application runs in this process.
-        self._http = httpx.AsyncClient(  # nosec B113
-            transport=transport, base_url="http://localhost", timeout=None
+        self._http = httpx.AsyncClient(
+            transport=httpx.ASGITransport(self.app, raise_app_exceptions=False),
+            base_url="http://localhost",
+            timeout=None,  # noqa: S113 - there is no network: the application runs in this process
         )
         self._lifespan = self.app.router.lifespan_context(self.app)
         await self._lifespan.__aenter__()

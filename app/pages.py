@@ -19,7 +19,7 @@ from headlight.static_files import DOCS_URL, PLOTLY_URL, STATIC_URL, THEME_SCRIP
 router = APIRouter(include_in_schema=False)
 
 _templates = Jinja2Templates(HOME / "templates")
-_templates.env.globals["theme_first"] = Markup(THEME_SCRIPT)  # a file of ours  # nosec B704
+_templates.env.globals["theme_first"] = Markup(THEME_SCRIPT)  # a file of ours  # noqa: S704
 _REVALIDATE = {"Cache-Control": "no-cache"}
 
 _START = """

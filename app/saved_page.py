@@ -322,7 +322,7 @@ def shared(styles: Sequence[str]) -> dict[str, Any]:
     """Return what every page without a server holds: its logo, its theme and its style sheets."""
     return {
         "logo": logo(),
-        "theme_first": Markup(THEME_SCRIPT),  # a file of ours  # nosec B704
+        "theme_first": Markup(THEME_SCRIPT),  # a file of ours  # noqa: S704
         "styles": [style(each) for each in styles],
     }
 
@@ -346,17 +346,17 @@ def code(entries: tuple[str, ...] = (ENTRY,), follow: re.Pattern[str] = AWAITED)
 def _packed(content: bytes) -> Markup:
     """Compress bytes by gzip and encode them in base64."""
     packed = gzip.compress(content, compresslevel=9, mtime=0)
-    return Markup(base64.b64encode(packed).decode())  # nosec B704
+    return Markup(base64.b64encode(packed).decode())  # noqa: S704
 
 
 def style(name: str) -> Markup:
     """Return a style sheet of the page, by its name."""
-    return Markup((HOME / "static" / "css" / f"{name}.css").read_text())  # nosec B704
+    return Markup((HOME / "static" / "css" / f"{name}.css").read_text())  # noqa: S704
 
 
 def json_element(value: Any) -> Markup:
     """Return JSON in a script element, escaped so that nothing in it ends the element."""
-    return Markup(json.dumps(value, ensure_ascii=False).replace("<", "\\u003c"))  # nosec B704
+    return Markup(json.dumps(value, ensure_ascii=False).replace("<", "\\u003c"))  # noqa: S704
 
 
 def plotly_code() -> str:

@@ -43,7 +43,7 @@ HOME = _PACKAGE if (_PACKAGE / "static").is_dir() else _PACKAGE.parent
 """Holds static/, templates/ and model/: an installed package, or the checkout."""
 
 # Compared with a host, never bound to by default.
-ANY_ADDRESS = ("0.0.0.0", "::")  # nosec B104
+ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104
 
 ROOT_PATH = re.compile(r"(/[A-Za-z0-9._~-]{1,100}){0,10}")
 

@@ -12,7 +12,7 @@ import re
 import shlex
 import shutil
 import signal
-import subprocess  # nosec B404: runs this interpreter, without a shell
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -393,7 +393,7 @@ def refine(target: Path, text: Sequence[Path], device: str) -> None:
     """Start a process that measures the heads of a model on many sentences, and return."""
     words = ["--sentences", str(N_REFINED), "--device", device]
     words += ["--text", *(str(path.resolve()) for path in text)] if text else []
-    subprocess.Popen(  # nosec B603
+    subprocess.Popen(  # noqa: S603
         [sys.executable, "-m", MODULE, str(target), *words],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

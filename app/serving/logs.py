@@ -45,7 +45,7 @@ CLIENT_LEFT = 499
 _KEY = secrets.token_bytes(32)
 
 # An id is not a secret, and asking the system for each gives the interpreter away.
-_ids = random.Random(secrets.randbits(128))  # nosec B311
+_ids = random.Random(secrets.randbits(128))
 _SANE_ID = re.compile(rb"[A-Za-z0-9._:-]{1,64}")
 
 

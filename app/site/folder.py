@@ -297,7 +297,7 @@ def _write_pages(folder: Folder, index: str) -> None:
             title=title,
             here=file,
             pages=[(each, name) for each, name, _ in documentation],
-            prose=Markup(prose),  # rendered from our own Markdown  # nosec B704
+            prose=Markup(prose),  # rendered from our own Markdown  # noqa: S704
         )
         folder.write(file, text)
     folder.write(MARK, json.dumps({"files": sorted(folder.names)}, indent=1) + "\n")

@@ -10,7 +10,7 @@ import gzip
 import json
 import shutil
 import struct
-import subprocess  # nosec B404
+import subprocess
 import tarfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -97,7 +97,7 @@ def _packed(spec: str) -> list[tuple[str, bytes]]:
         raise ValueError("--live needs npm, which comes with Node.js, to fetch the runtime")
     with TemporaryDirectory() as folder:
         command = [npm, "pack", spec, "--silent", "--pack-destination", folder]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)  # nosec B603
+        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
         if done.returncode:
             raise ValueError(f"npm could not fetch {spec}: {done.stderr.strip()[-300:]}")
         with tarfile.open(next(Path(folder).glob("*.tgz"))) as archive:

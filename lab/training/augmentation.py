@@ -88,7 +88,7 @@ class Augmentation:
         """Return the altered pairs of an epoch, by their index in the corpus."""
         if not any(vars(self.config).values()):
             return {}
-        draw = random.Random(f"{self.seed} {number}")  # nosec B311
+        draw = random.Random(f"{self.seed} {number}")
         altered = {}
         for index, pair in enumerate(self.pairs):
             changed = pair

@@ -264,7 +264,7 @@ def make_comparisons(
         seed: decides the order of the prompts, the samples and the edits.
     """
     tokenizer = checkpoint.tokenizer
-    random = Random(seed)  # nosec B311
+    random = Random(seed)
     left = {part: int(share * count) for part, share in SHARES.items()}
     left[""] = count - sum(left.values())
     prompts = prompts_of(documents, tokenizer)

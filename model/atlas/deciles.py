@@ -77,7 +77,7 @@ def spread(atlas: Atlas, attention: str, head: int, seconds: float = SECONDS) ->
                     SELECT word, tag, own.n / (SELECT sum(n) FROM own),
                         coalesce(corpus.n, 0) / (SELECT sum(n) FROM corpus)
                     FROM own LEFT JOIN corpus USING (word, tag)
-                    ORDER BY own.n DESC, word LIMIT {N_WORDS}""",  # nosec B608
+                    ORDER BY own.n DESC, word LIMIT {N_WORDS}""",  # noqa: S608
                     {**files, "tokens": atlas.files(TOKENS), "number": number},
                 )
             ]

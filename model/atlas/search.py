@@ -95,9 +95,9 @@ def search(atlas: Atlas, question: Question, seconds: float = SECONDS) -> dict[s
         where, to, values = _conditions(question)
         files = [file for path in paths for file in atlas.files(EDGES, path)]
         rows = run(
-            f"SELECT {_PATH}, head, count(*) FILTER ({to}), count(*), "
+            f"SELECT {_PATH}, head, count(*) FILTER ({to}), count(*), "  # noqa: S608
             f"count(*) FILTER ({to} AND {_HELD_OUT}), count(*) FILTER ({_HELD_OUT}) "
-            f"FROM read_parquet($files, filename=true) e WHERE {where} GROUP BY 1, 2",  # nosec B608
+            f"FROM read_parquet($files, filename=true) e WHERE {where} GROUP BY 1, 2",
             {**values, "files": files},
         )
         bases = {
@@ -203,7 +203,7 @@ def _base(
                   WHERE side = 0 AND {" AND ".join(to)} GROUP BY ALL),
             v AS (SELECT sentence, count(*) AS n FROM t WHERE side = 0 AND is_typed GROUP BY ALL)
             SELECT coalesce(sum(k.n), 0), sum(v.n) FROM q JOIN v USING (sentence)
-            LEFT JOIN k ON k.sentence = q.sentence{same}"""  # nosec B608
+            LEFT JOIN k ON k.sentence = q.sentence{same}"""  # noqa: S608
     else:
         to.append("position > 0")
         is_key = " AND ".join(to)
@@ -222,7 +222,7 @@ def _base(
                 count(*) FILTER ({is_key}) OVER ({words}) - {itself} AS hits,
                 count(*) FILTER (is_typed AND position > 0)
                     OVER (PARTITION BY {part} ORDER BY position {seen}) AS visible FROM t)
-            SELECT coalesce(sum(hits), 0), sum(visible) FROM w WHERE is_query"""  # nosec B608
+            SELECT coalesce(sum(hits), 0), sum(visible) FROM w WHERE is_query"""  # noqa: S608
     ((hits, visible),) = run(sql, {**values, "files": files})
     return int(hits) / int(visible) if visible else None
 
@@ -290,7 +290,7 @@ def _places(
         top AS (SELECT * FROM best
             QUALIFY row_number() OVER (PARTITION BY rank ORDER BY weight DESC, sentence) <= {each})
         SELECT path, head, weight, query, key, query_word, key_word, sentence FROM top
-        ORDER BY rank, weight DESC, sentence""",  # nosec B608
+        ORDER BY rank, weight DESC, sentence""",  # noqa: S608
         {**values, "files": files, **{f"path{n}": row["attention"] for n, row in enumerate(first)}},
     )[: question.n_sentences]
     return places_of(run, atlas, rows)
@@ -365,8 +365,8 @@ def _of_sentences(
     by_shard = dict(zip(shards, atlas.files(kind), strict=True))
     files = [by_shard[shard] for shard in sorted({number >> SHARD_BITS for number in numbers})]
     return run(
-        f"SELECT sentence, {columns} FROM read_parquet($files) "
-        "WHERE list_contains($numbers, sentence)",  # nosec B608
+        f"SELECT sentence, {columns} FROM read_parquet($files) "  # noqa: S608
+        "WHERE list_contains($numbers, sentence)",
         {"files": files, "numbers": list(numbers)},
     )
 

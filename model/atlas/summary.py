@@ -64,7 +64,7 @@ def _of_attention(atlas: Atlas, path: str) -> list[dict[str, Any]]:
                 ORDER BY weight DESC, query, key) = 1)
             SELECT head, weight, query, key, query_word, key_word, sentence FROM each
             QUALIFY row_number() OVER (PARTITION BY head ORDER BY weight DESC, sentence)
-                <= {N_SENTENCES} ORDER BY head, weight DESC, sentence""",  # nosec B608
+                <= {N_SENTENCES} ORDER BY head, weight DESC, sentence""",  # noqa: S608
             files,
         )
         places = places_of(run, atlas, [(path, *row) for row in rows])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess  # nosec B404
+import subprocess
 import sys
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -153,7 +153,7 @@ def _rendered(template: ChatTemplate, conversations: Sequence[Sequence[Message]]
     command = [sys.executable, "-P", "-s", chat_process.__file__, str(MAX_SECONDS)]
     environment = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}  # and no secret
     try:
-        done = subprocess.run(  # this interpreter  # nosec B603
+        done = subprocess.run(  # noqa: S603
             command,
             input=json.dumps(asked),
             env=environment,

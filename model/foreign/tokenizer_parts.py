@@ -9,7 +9,7 @@ takes a tenth of a second.
 from __future__ import annotations
 
 import json
-import subprocess  # nosec B404
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -195,7 +195,7 @@ def _try_out(folder: Path, n_bytes: int) -> None:
     limits = [str(memory), str(int(seconds) + 1), place]
     try:
         with open_file(folder, TOKENIZER, n_bytes) as file:
-            done = subprocess.run(  # nosec B603
+            done = subprocess.run(  # noqa: S603
                 [sys.executable, "-I", "-S", "-c", _CHILD, _PROBE, *limits],
                 stdin=file,
                 capture_output=True,
