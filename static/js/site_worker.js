@@ -43,8 +43,12 @@ async function keepRest() {
   }
 }
 
-/** @param {Request} request */
+/** Answer from what is kept; a file that computes is kept as it passes. @param {Request} request */
 async function answer(request) {
   const cache = await caches.open(KEPT);
-  return (await cache.match(request, { ignoreSearch: true })) ?? fetch(request);
+  const kept = await cache.match(request, { ignoreSearch: true });
+  const response = kept ?? (await fetch(request));
+  if (!kept && response.ok && request.url.includes('/live/'))
+    cache.put(request, response.clone()).catch(() => {}); // the disk is full
+  return response;
 }

@@ -1,5 +1,6 @@
 """A site whose pages compute any sentence: its numbers are the server's, and refusals say why."""
 
+import json
 import time
 
 import numpy as np
@@ -10,10 +11,10 @@ from headlight.schemas.traces import TraceRequest
 from headlight.settings import Settings
 from headlight.site import folder
 from headlight.site.answers import Answers
-from headlight.site.folder import Plan, write_site
+from headlight.site.folder import MARK, Plan, write_site
 from headlight.tracing.service import trace_now
 from tests.browser.conftest import SECONDS
-from tests.browser.full.test_site import DRAWN, hosting
+from tests.browser.full.test_site import DRAWN, HELD, hosting
 from tests.imports import ROOT
 
 MODEL = "stories"
@@ -155,14 +156,9 @@ def test_an_own_sentence_is_read_switched_and_written_on_offline(page, site):
         "() => document.querySelector('#finding').textContent.includes('Without')"
     )
     page.evaluate("navigator.serviceWorker.ready.then(({active}) => active.postMessage('keep'))")
-    page.wait_for_function(
-        """async () => {
-            const { files } = await (await fetch('headlight-site.json')).json();
-            const [name] = await caches.keys();
-            const kept = await (await caches.open(name)).keys();
-            return files.every((file) => kept.some(({ url }) => url.endsWith(`/${file}`)));
-        }"""
-    )
+    files = json.loads((site[0] / MARK).read_text())["files"]
+    while page.evaluate(HELD) < len(files) + 2:  # the folder itself, and the list
+        page.wait_for_timeout(200)
     page.context.set_offline(True)
     page.reload()
     typed(page, SENTENCES[9])
