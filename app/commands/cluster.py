@@ -16,6 +16,12 @@ from headlight.model.extras import needed_by
 
 WAIT_SECONDS = 0.5
 
+RETRY_ON = "conn-failure empty-response\n    option http-buffer-request"
+"""What HAProxy asks of another replica; only a request that it has whole is sent again.
+
+Ray copies the variable into the configuration, which has no other place for the option.
+"""
+
 app = Commands(
     name="cluster", help="Serve from several processes or machines, as replicas behind one address."
 )
@@ -100,6 +106,9 @@ def run(arguments: Any, host: str, port: int) -> None:
         ImportError: Ray Serve is not installed.
         OSError: the port is taken.
     """
+    is_here = not os.environ.get("RAY_ADDRESS")
+    if is_here:  # its processes inherit the environment of this one
+        os.environ.setdefault("RAY_SERVE_HAPROXY_RETRY_ON", RETRY_ON)
     from headlight.cluster import NEEDED, app
 
     with needed_by(*NEEDED):
@@ -112,7 +121,6 @@ def run(arguments: Any, host: str, port: int) -> None:
         except OSError as error:
             why = (error.strerror or str(error)).lower()
             raise OSError(f"cannot listen on {host}:{port}: {why}; choose another port") from error
-    is_here = not os.environ.get("RAY_ADDRESS")
     options: dict[str, Any] = {"log_to_driver": False, "namespace": "headlight"}
     if is_here:
         most = max(arguments.replicas, arguments.max_replicas)

@@ -32,12 +32,13 @@ def free_port():
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory):
-    """Yield the process and the address of two replicas."""
+def served(request, tmp_path_factory):
+    """Yield the process and the address of two replicas; a parameter puts HAProxy before them."""
     port = free_port()
     log = (tmp_path_factory.mktemp("log") / "out").open("w+")
     command = [*HEADLIGHT, "cluster", "serve", "--port", str(port), "--replicas", "2"]
-    process = subprocess.Popen(command, stdout=log, stderr=log)
+    haproxy = {"RAY_SERVE_ENABLE_HA_PROXY": getattr(request, "param", "0")}
+    process = subprocess.Popen(command, stdout=log, stderr=log, env=os.environ | haproxy)
     try:
         wait_for_line(log.name, process, "Headlight is at")
         yield process, f"http://127.0.0.1:{port}", log.name
@@ -54,7 +55,9 @@ def wait_for_line(path, process, line, seconds=180):
         time.sleep(0.5)
 
 
-@pytest.mark.parametrize("unique", [False, True])
+@pytest.mark.parametrize(
+    ("served", "unique"), [("1", True), ("0", False), ("0", True)], indirect=["served"]
+)
 def test_a_replica_is_killed_under_64_clients_without_a_wrong_answer(served, unique):
     _, address, _ = served
     load = Load(address, 64, unique=unique)
