@@ -55,13 +55,11 @@ class Hub:
 
     async def request_of(self, trace_id: str) -> bytes | None:
         """Return the request of a trace."""
-        entry = self._requests.get(trace_id)
-        return entry[1] if entry else None
+        return self._requests.get(trace_id, (None, None))[1]
 
     async def holder(self, trace_id: str) -> str | None:
         """Return the replica that computed a trace last."""
-        entry = self._requests.get(trace_id)
-        return entry[0] if entry else None
+        return self._requests.get(trace_id, (None, None))[0]
 
     async def take(self, client: str, per_minute: int) -> Quota:
         """Take one request from a client's quota."""
@@ -115,19 +113,8 @@ def hub() -> Any:
     import ray
 
     # Every call sends a few hundred bytes; no core is reserved for it.
-    return (
-        ray.remote(Hub)
-        .options(
-            name=NAME,
-            namespace=NAMESPACE,
-            get_if_exists=True,
-            lifetime="detached",
-            num_cpus=0,
-            max_restarts=-1,
-            max_task_retries=0,
-        )
-        .remote()
-    )
+    options = {"name": NAME, "namespace": NAMESPACE, "get_if_exists": True, "lifetime": "detached"}
+    return ray.remote(Hub).options(**options, num_cpus=0, max_restarts=-1).remote()
 
 
 class HubClient:
