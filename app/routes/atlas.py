@@ -1,15 +1,15 @@
 """The atlas of a model: what its heads attend to over a corpus, and searches in it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Path, Query, Request
 
 from headlight.model.atlas.deciles import spread
 from headlight.model.atlas.layout import AtlasError
-from headlight.model.atlas.matching import heads_of, match, similarity
+from headlight.model.atlas.matching import compared
 from headlight.model.atlas.search import MISSING, Question, SearchTooSlow, is_available, search
 from headlight.model.atlas.space import space
 from headlight.model.atlas.tags import TAGS, kinds_at
@@ -21,7 +21,6 @@ from headlight.schemas.atlas import (
     AtlasHeadAnswer,
     AtlasHeadRequest,
     AtlasLikeRequest,
-    AtlasMatchAnswer,
     AtlasMatchesAnswer,
     AtlasMatchesRequest,
     AtlasSearchAnswer,
@@ -30,10 +29,12 @@ from headlight.schemas.atlas import (
     AtlasSpreadAnswer,
 )
 from headlight.services import Services, ServicesDep
-from headlight.serving.concurrency import client_left
+from headlight.serving.concurrency import ClientLeft, client_left
 
 router = APIRouter(prefix="/api/v1/models/{model}/atlas", tags=["atlases"])
 
+MOST_TEXTS = 5
+Result = TypeVar("Result")
 Model = Annotated[str, Path(description="The model's id.")]
 
 
@@ -151,34 +152,20 @@ async def atlas_matches(
 ) -> AtlasMatchesAnswer:
     """Match every head with the head of another model that does the most alike.
 
-    Heads are as similar as the scores of their profiles; the assignment is the best in sum.
+    Heads are as similar as the scores of their profiles; the assignment is the best in sum. If both
+    models cut the project's texts alike, the attention of matched heads is compared over them.
     """
-    work = partial(_matches, services.atlases, model, query.other)
-    matches = await services.searches.run(work, client_left(request))
-    return AtlasMatchesAnswer(other=query.other, matches=matches)
-
-
-def _matches(atlases: Atlases, *models: str) -> list[AtlasMatchAnswer]:
-    heads = []
-    for name in models:
-        if not (profile := atlases.described(name).heads):
+    names = (model, query.other)
+    profiles = []
+    for name in names:
+        if not (profile := services.atlases.described(name).heads):
             detail = f"the heads of '{name}' have no profile; 'headlight profile {name}' makes one"
             raise Problem(404, "no-profile", detail)
-        heads.append(heads_of(profile))
-    try:
-        matched = match(*heads)
-    except ImportError as error:
-        raise Problem(503, "no-search", str(error)) from error
-    return [
-        AtlasMatchAnswer(
-            attention=head.attention,
-            head=head.number,
-            other_attention=other.attention,
-            other_head=other.number,
-            similarity=similarity(head, other),
-        )
-        for head, other in matched
-    ]
+        profiles.append(profile)
+    work = partial(compared, profiles=profiles, n_texts=MOST_TEXTS)
+    return AtlasMatchesAnswer.model_validate(
+        await _read(services, names, client_left(request), work)
+    )
 
 
 @router.get("/space", include_in_schema=False)
@@ -192,13 +179,23 @@ async def atlas_space(
 
     Not in the OpenAPI description: the page draws it.
     """
-    with ExitStack() as stack:
-        model_id = await services.use_model(model, stack, client_left(request))
+    work = partial(space, **query.model_dump())
+    return await _read(services, (model,), client_left(request), work)
 
-        def read() -> dict[str, Any]:
+
+async def _read(
+    services: Services, names: Sequence[str], left: ClientLeft, work: Callable[..., Result]
+) -> Result:
+    """Return what work makes of some models, which are loaded first."""
+    with ExitStack() as stack:
+        ids = [await services.use_model(name, stack, left) for name in names]
+
+        def done() -> Result:
             try:
-                return space(services.registry.checkpoint(model_id), **query.model_dump())
+                return work(*map(services.registry.checkpoint, ids))
             except (AtlasError, CorpusError) as error:
                 raise Problem(422, "no-reading", str(error)) from error
+            except ImportError as error:
+                raise Problem(503, "no-search", str(error)) from error
 
-        return await services.readings.run(read, client_left(request))
+        return await services.readings.run(done, left)

@@ -215,7 +215,22 @@ class AtlasMatchAnswer(Answer):
     head: int
     other_attention: str
     other_head: int
-    similarity: float = Field(description="1: both attend alike by every score; 0: by none.")
+    similarity: float = Field(description="1: both attend alike by every statistic; 0: nothing.")
+    similar_by_chance: float = Field(
+        description="That to the counterpart of the next head of the list."
+    )
+    moved: float | None = Field(
+        description="The share of the head's attention that is elsewhere in the other head, over "
+        "the texts; null: the models do not cut them alike."
+    )
+    by_chance: float | None = Field(description="`moved` to the counterpart of the next head.")
+
+
+class AtlasPartedAnswer(Answer):
+    """A text, and the share of all heads' attention that moved in it."""
+
+    text: str
+    moved: float
 
 
 class AtlasMatchesAnswer(Answer):
@@ -223,3 +238,5 @@ class AtlasMatchesAnswer(Answer):
 
     other: str = Field(description="The other model's id.")
     matches: list[AtlasMatchAnswer]
+    n_texts: int = Field(description="The texts in which attention was compared, if any.")
+    texts: list[AtlasPartedAnswer] = Field(description="Those in which most of it moved.")

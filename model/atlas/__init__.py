@@ -10,7 +10,7 @@
     search    ask which heads attend from some words to others
     deciles   from the sentences where a head does least to those where it does most
     space     the vectors of a head on their principal axes
-    matching  match the heads of two models
+    matching  match the heads of two models, and where those attend elsewhere
 
 Read `layout`, then `build`, which `headlight atlas build` calls.
 """

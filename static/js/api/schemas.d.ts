@@ -116,17 +116,27 @@ export interface AtlasMatchAnswer {
   other_attention: string;
   other_head: number;
   similarity: number;
+  similar_by_chance: number;
+  moved: number | null;
+  by_chance: number | null;
 }
 
 export interface AtlasMatchesAnswer {
   other: string;
   matches: AtlasMatchAnswer[];
+  n_texts: number;
+  texts: AtlasPartedAnswer[];
 }
 
 export interface AtlasPairAnswer {
   query: string;
   key: string;
   count: number;
+}
+
+export interface AtlasPartedAnswer {
+  text: string;
+  moved: number;
 }
 
 export interface AtlasPlaceAnswer {

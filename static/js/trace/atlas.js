@@ -18,7 +18,7 @@
 /** @typedef {{sentence: number, token: number, side: 'query'|'key', word: string, tag: string, x: number, y: number, read: string, score: number, mean_score: number}} SpacePoint `read`: the key that a query scores highest */
 /** @typedef {{sentences: string[], targets: string[], n_vectors: number, shares: number[], controls: number[], by_tag: number, by_tag_control: number, points: SpacePoint[]}} HeadSpace of `…/atlas/space` */
 
-/** @typedef {{model: string, part?: 'head'|'search'|'spread'|'like'|'space', query?: Record<string, string|number|boolean>}} AtlasAsk a path of `GET /api/v1/models/{id}/atlas` */
+/** @typedef {{model: string, part?: 'head'|'search'|'spread'|'like'|'space'|'matches', query?: Record<string, string|number|boolean>}} AtlasAsk a path of `GET /api/v1/models/{id}/atlas` */
 
 /** The names of parts of speech that a search takes in place of a word. */
 export const KINDS = [

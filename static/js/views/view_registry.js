@@ -97,6 +97,7 @@ const ENTRIES = [
       sky_size: text(),
       sky_colour: choice(['label', 'layer']),
       sky_only: text(),
+      sky_with: text(),
     },
   },
   {

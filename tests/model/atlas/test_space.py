@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from headlight.model.atlas.layout import AtlasError
+from headlight.model.atlas.matching import heads_of, moved
 from headlight.model.atlas.space import MOST_SENTENCES, between, principal, space, texts_of
 from headlight.model.checkpoint.loading import ZOO, load
 from headlight.model.corpus import CorpusError
@@ -62,3 +63,20 @@ def test_what_cannot_be_shown_is_said(model, make_checkpoint):
         texts_of(make_checkpoint(max_tokens=12, moe=None))
     with pytest.raises(AtlasError, match="reads problems"):
         texts_of(load(ZOO / "sums"))
+
+
+def test_heads_of_another_model_are_compared_where_both_cut_texts_alike(model):
+    other = load(ZOO / "stories-preferred")
+    pairs = [(head, head) for head in heads_of(model.description.heads)]
+    texts, (same, _) = moved(model, model, pairs)
+    assert same.shape == (24, len(texts)) == (24, MOST_SENTENCES)
+    assert same.max() == pytest.approx(0, abs=1e-6)
+    _, (tuned, by_chance) = moved(model, other, pairs)
+    assert 0 < tuned.mean() < by_chance.mean()
+    spec = pass_spec(model.description, capture=["*.weights"])
+    a, b = (run_batch(each, spec, texts_of(model)[:1])[0] for each in (model, other))
+    for shares, head in ((tuned, pairs[7][0]), (by_chance, pairs[8][0])):
+        rows = [a.tensors[f"{pairs[7][0].attention}.weights"].data[pairs[7][0].number, 1:]]
+        rows += [b.tensors[f"{head.attention}.weights"].data[head.number, 1:]]
+        assert shares[7, 0] == pytest.approx(np.abs(rows[0] - rows[1]).sum(axis=1).mean() / 2)
+    assert moved(model, load(ZOO / "forming"), pairs)[0] == []

@@ -26,6 +26,7 @@ import { createMemo } from '../../state/state.js';
 import { rowShown } from '../../state/written_rows.js';
 import { choice, control, tokenOptions } from '../../ui/controls.js';
 import { picturesOf, keyOf } from '../../ui/heads.js';
+import * as matching from './matches.js';
 
 /**
  * @import { Place } from '../../trace/attention.js'
@@ -51,7 +52,10 @@ export const sky = {
     'effect on a word': 'the logits that the head adds to the predicted word against its rival',
   },
   ...ATTENTIONS,
-  asks: (trace) => ({ card: { card: trace.model } }),
+  asks: (trace, state) => ({
+    card: { card: trace.model },
+    ...matching.asksForMatches(trace, state),
+  }),
   /** Load what measures the heads of a model that has no profile. */
   loadOverview: async () => (await import('../../ui/profile.js')).createProfile,
 
@@ -84,6 +88,15 @@ export const sky = {
         options: [{ id: null, title: 'any token' }, ...keys],
         help: 'Rank heads by their weight from the chosen row to this token',
       }),
+      control('menu', 'sky_with', 'Against', state.sky_with, {
+        options: [
+          { id: '', title: 'No other model' },
+          ...state.cards
+            .filter(({ id, head_labels: of }) => id !== trace.model && Object.keys(of ?? {}).length)
+            .map(({ id }) => ({ id, title: id })),
+        ],
+        help: 'Join each head to the head of another model that does the most alike',
+      }),
     ];
   },
 
@@ -102,16 +115,19 @@ export const sky = {
       facts: [
         ['Selected', `${n} of ${counted(all.heads.length, 'head')}`],
         ...shown.map((each) => [capitalised(each.title), `${each.over}; ${controlInWords(each)}`]),
+        ...matching.partingFacts(trace, all, place, state),
       ],
-      actions:
-        state.answers?.card?.trace?.card?.heads && !state.isSaved
+      actions: [
+        ...matching.partingTexts(state),
+        ...(state.answers?.card?.trace?.card?.heads && !state.isSaved
           ? [
               {
                 label: 'The profile as Parquet',
                 href: atRoot(`${cardPath(trace.model)}/heads.parquet`),
               },
             ]
-          : [],
+          : []),
+      ],
       ...skyChart(trace, place, { ...all, x, y, size, holds }, state),
     };
   },
@@ -135,16 +151,18 @@ function measured(trace, place, state) {
   const query = rowShown(trace, place, state);
   const tokens = tokensOf(trace, place.columns);
   const isPair = key !== null && key < tokens.length;
-  return memo([trace, place.id, profiles, answers.next_why, answers.next_edited, query, key], () =>
-    measureHeads(trace, place, profiles, {
+  const known = [answers.next_why, answers.next_edited, answers.matches?.trace, query, key];
+  return memo([trace, place.id, profiles, ...known], () => {
+    const { heads, measures } = measureHeads(trace, place, profiles, {
       roles: Object.fromEntries(
         rolesIn(trace).map((role) => [role, tokens.map((token) => token.role === role)]),
       ),
       effects: effects?.heads ?? null,
       token: effects?.token ?? '',
       pair: isPair ? { query, key } : null,
-    }),
-  );
+    });
+    return { heads, measures: [...measures, ...matching.measuresOf(heads, place, state)] };
+  });
 }
 
 /** @param {Measure[]} measures @param {ViewState} state */
@@ -184,6 +202,7 @@ function skyChart(trace, place, shown, state) {
       x: linear(x.title, { hasGrid: true }),
       y: linear(y.title, { hasGrid: true }),
       marks: [
+        ...matching.matchMarks(place, shown, state),
         dot(heads, {
           x: (_, index) => x.values[index],
           y: (_, index) => y.values[index],

@@ -147,3 +147,29 @@ test('without a profile the measures are of this text, and the page says that th
   near(figure.data[0].x[2], 0.9);
   equal(medianOf([NaN, 3, 1, 2]), 2);
 });
+
+test('each head is joined to its match in another model, and where they part most is told', () => {
+  const pair = (layer, head, moved) => ({
+    ...{ attention: SITE(layer), head, other_attention: SITE(1), other_head: head },
+    ...{ similarity: 0.9, similar_by_chance: 0.5, moved, by_chance: 0.7 },
+  });
+  const texts = [{ text: 'He said “no”.', moved: 0.5 }];
+  const figureOf = (matches, n_texts) => {
+    const atlas = { other: 'tuned', matches, n_texts, texts };
+    const theirs = { trace: { card: { heads: PROFILES } } };
+    const answers = { ...ANSWERED.answers, matches: { trace: { atlas } }, theirs };
+    return sky.figure(sampleTrace(), { ...ANSWERED, answers, sky_with: 'tuned' });
+  };
+  const asked = sky.asks(sampleTrace(), { ...ANSWERED, sky_with: 'tuned' });
+  deepEqual(asked.matches.atlas.query, { other: 'tuned' });
+  const { data, facts, actions, grid } = figureOf([pair(0, 0, 0.2), pair(1, 1, 0.6)], 60);
+  deepEqual(data[0].x, [0.1, 0.3, null, 0.6, 0.6, null]);
+  deepEqual(data[1].x, [0.3, 0.6]);
+  const told = Object.fromEntries(facts)['Attention elsewhere in tuned'];
+  match(told, /^40.% \(70.% by chance\) over 60 sentences; most of layer 1, head 1: 60.% \(70/);
+  deepEqual(actions[0].patch.compare_model, 'tuned');
+  const moved = grid.ofRows.find(({ label }) => label === 'attention that is elsewhere in tuned');
+  deepEqual([0, 1, 2, 3].map(moved.value), [0.2, NaN, NaN, 0.6]);
+  const instead = Object.fromEntries(figureOf([pair(0, 0, null)], 0).facts);
+  match(instead['Against tuned'], /too few/);
+});
