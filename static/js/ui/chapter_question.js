@@ -25,7 +25,7 @@ export function createQuestion(step, compute, { onAnswer, onShown, onThen }, sig
   const because = element('p.chapter-because', { hidden: true }, question.because);
   const { then_link: next } = step;
   const then = next ? button('Show it', () => onThen(next), { hidden: true }) : null;
-  const answers = element('div', { class: 'chapter-answers' });
+  const answers = element('div.chapter-answers');
   const form = element(
     'form.chapter-question',
     { onsubmit: submit },

@@ -35,7 +35,7 @@ export function createPresentation(announce, onWalk) {
   let slides = kept();
   /** @type {HTMLElement|null} */
   let opener = null;
-  const list = element('ol', { class: 'queue-list' });
+  const list = element('ol.queue-list');
   const said = element('p.queue-said', { role: 'status' });
   const start = button('Start', () => acts.present(0), { class: 'button is-primary' });
   const exported = button('Export', () => tell(save([written(slides)], FILE)));
@@ -57,13 +57,13 @@ export function createPresentation(announce, onWalk) {
     exported,
     asFile,
     file,
-    element('span', { class: 'queue-gap' }),
+    element('span.queue-gap'),
     button('Close', () => dialog.close()),
     start,
   );
   const dialog = element(
-    'dialog',
-    { class: 'keys queue', 'aria-labelledby': 'queue-title' },
+    'dialog.keys.queue',
+    { 'aria-labelledby': 'queue-title' },
     element('h2', { id: 'queue-title' }, 'Presentation'),
     element('p.queue-help', HELP),
     list,

@@ -79,6 +79,7 @@ const ENTRIES = [
       head_from: text(),
       head_to: text(),
       head_same: flag(),
+      head_tenths: flag(),
       head_space: choice(['', 'reads', 'values', 'outputs']),
     },
     overview: 'atlas',

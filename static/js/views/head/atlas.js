@@ -3,20 +3,19 @@
  * heads from some words to others.
  */
 
-import { asProblem, atlasPath, fetchJson } from '../../api/calls.js';
 import { noticeOf } from '../../api/answers.js';
-import { KINDS, layerOf, partsOf, searchQuery, tagInWords } from '../../trace/atlas.js';
-import { headInWords, choosePlace, findPlaces } from '../../trace/attention.js';
-import { matrixAt, rowOf } from '../../trace/trace.js';
+import { KINDS, layerOf, partsOf, tagInWords } from '../../trace/atlas.js';
+import { headInWords, findPlaces } from '../../trace/attention.js';
+import { matrixAt } from '../../trace/trace.js';
 import { decimal, grouped, percent } from '../../words/numbers.js';
 import { choosing, NOTHING_CHOSEN } from '../../state/state.js';
-import { rowShown } from '../../state/written_rows.js';
 import { inQuotes, quoted } from '../../words/tokens.js';
 import { enumerated } from '../../words/lists.js';
 import { visible } from '../../words/text.js';
 import { button, element } from '../../ui/dom.js';
+import { exampleIn, pathOf } from './atlas_figures.js';
 
-/** @import { AtlasFacts, AtlasPlace, Findings, Spread } from '../../trace/atlas.js' */
+/** @import { Answer } from '../../api/answers.js' @import { AtlasFacts, AtlasPlace, Findings, Spread } from '../../trace/atlas.js' */
 
 const MOST_HEADS = 12;
 const SHORT = 8;
@@ -26,190 +25,91 @@ const FOUND = ['Head', 'Weights', 'Share', 'Above chance', '95 % interval', 'Hel
 
 /** @param {Handlers} handlers @returns {Overview} */
 export function createAtlas({ onState, announce }) {
-  /** @type {{trace: Trace, state: ViewState}|null} */
-  let shown = null;
-  let controller = new AbortController();
-  /** The model and the search that are shown or awaited. */
-  const asked = { model: '', search: '' };
-
-  const about = element('p', { class: 'atlas-about' });
+  let isOpen = false;
+  /** @type {{query: string, key: string}|undefined} */
+  let kinds;
+  const about = element('p.atlas-about');
   const sentences = createSentences(onState);
-  const tenths = createTenths(fetched);
-  const notice = element('p', { class: 'panel-notice', role: 'status', hidden: true });
-  const findings = element('div', { class: 'atlas-findings' });
-  const like = createLike(fetched, onState);
-  const form = createForm(onState, like.element);
+  const tenths = createPart();
+  const findings = createPart();
+  const spread = element(
+    'details.atlas-spread',
+    { ontoggle: () => spread.open !== isOpen && onState({ head_tenths: spread.open }) },
+    element('summary', 'From the sentences where it does least to those where it does most'),
+    tenths.element,
+  );
+  const like = button(
+    '',
+    () => kinds && onState({ head_from: kinds.query, head_to: kinds.key, head_same: false }),
+  );
+  const form = createForm(onState, like);
   const block = element(
-    'section',
-    { class: 'atlas', 'aria-label': 'The corpus', hidden: true },
-    element('h3', {}, 'In the corpus'),
+    'section.atlas',
+    { 'aria-label': 'The corpus', hidden: true },
+    element('h3', 'In the corpus'),
     about,
     ...sentences.elements,
-    tenths.element,
-    element('h3', {}, 'Search the corpus'),
-    ...[form.element, notice, findings],
+    spread,
+    element('h3', 'Search the corpus'),
+    form.element,
+    findings.element,
   );
-
-  /**
-   * Fetch a part of the atlas; nothing is shown of an answer that has become old.
-   * @template T
-   * @param {AtlasAsk} ask
-   * @param {(answer: T, page: Page) => void} show
-   */
-  async function fetched(ask, show) {
-    const { signal } = controller;
-    try {
-      const answer = await fetchJson(atlasPath(ask), { signal });
-      if (!signal.aborted && shown) show(answer, { ...shown, onState });
-    } catch (error) {
-      if (!signal.aborted) tell(asProblem(error).detail || asProblem(error).title);
-    }
-  }
-
-  /** @param {string} words of what went wrong; empty: nothing did */
-  function tell(words) {
-    notice.textContent = words;
-    notice.hidden = words === '';
-  }
-
-  /** @param {string} model */
-  function begin(model) {
-    controller.abort();
-    controller = new AbortController();
-    Object.assign(asked, { model, search: '' });
-    findings.replaceChildren();
-    tell('');
-    fetched({ model }, (/** @type {AtlasFacts} */ facts) => {
-      about.textContent = `${grouped(facts.tokens)} tokens of ${grouped(facts.sentences)} sentences were read; the ${grouped(facts.edges)} weights of at least ${facts.threshold}, off the first token, are kept.`;
-      form.element.hidden = facts.no_search !== null;
-      if (facts.no_search) tell(`${facts.no_search}.`);
-    });
-  }
-
-  /** @param {ViewState} state */
-  function search({ head_from: from, head_to: to, head_same: isSame }) {
-    const wanted = { from, to, isSame };
-    form.show(wanted);
-    const name = from || to || isSame ? JSON.stringify(wanted) : '';
-    if (name === asked.search) return;
-    asked.search = name;
-    findings.replaceChildren(...(name === '' ? [] : [element('p', {}, 'Searching…')]));
-    tell('');
-    if (name === '') return;
-    const query = searchQuery(wanted);
-    fetched(
-      { model: asked.model, part: 'search', query },
-      (/** @type {Findings} */ answer, page) => {
-        if (asked.search !== name) return;
-        findings.replaceChildren(...foundIn(answer, page));
-        announce(`${answer.heads.length} heads have such weights.`);
-      },
-    );
-  }
 
   return {
     element: block,
     show(trace, state) {
-      shown = { trace, state };
       block.hidden = !trace.card?.has_atlas;
       if (block.hidden) return;
-      if (asked.model !== trace.model) begin(trace.model);
+      const { head, answers: { corpus, spread: parts, like: alike, found } = {} } = state;
+      const [page, path] = [{ trace, onState }, pathOf(trace, state)];
+      /** @type {AtlasFacts|undefined} */
+      const facts = corpus?.trace?.atlas;
+      about.textContent = facts ? factsInWords(facts) : noticeOf(corpus);
       sentences.show(trace, state);
-      tenths.show(trace, state);
-      like.show(trace, state);
-      search(state);
-    },
-    leave() {
-      controller.abort();
-      asked.model = '';
-    },
-  };
-}
-
-/** @typedef {<T>(ask: AtlasAsk, show: (answer: T, page: Page) => void) => void} Fetch */
-
-/** Create the tenths of the sentences, which are asked for once they are opened. @param {Fetch} fetched */
-function createTenths(fetched) {
-  const place = element('div', { class: 'atlas-findings' });
-  /** @type {{trace: Trace, state: ViewState}|null} */
-  let shown = null;
-  let asked = '';
-  const spread = element(
-    'details',
-    { class: 'atlas-spread', ontoggle: ask },
-    element('summary', {}, 'From the sentences where it does least to those where it does most'),
-    place,
-  );
-
-  function ask() {
-    if (!spread.open || !shown) return;
-    const { trace, state } = shown;
-    const [attention, head, model] = [pathOf(trace, state), state.head, trace.model];
-    const name = [model, attention, head].join(' ');
-    if (asked === name) return;
-    asked = name;
-    place.replaceChildren(element('p', {}, 'Reading…'));
-    fetched(
-      { model, part: 'spread', query: { attention, head } },
-      (/** @type {Spread} */ answer, page) => {
-        if (asked === name) place.replaceChildren(...spreadIn(answer, attention, head, page));
-      },
-    );
-  }
-
-  return {
-    element: spread,
-
-    /** @param {Trace} trace @param {ViewState} state */
-    show(trace, state) {
-      shown = { trace, state };
-      ask();
+      isOpen = Boolean(state.head_tenths);
+      spread.open = isOpen;
+      tenths.show(parts, trace, (/** @type {Spread} */ of) => spreadIn(of, path, head, page));
+      kinds = alike?.trace?.atlas;
+      like.hidden = !kinds;
+      like.textContent = `As from ${exampleIn(trace, state).map(quoted).join(' to ')} here`;
+      form.show(state);
+      form.element.hidden = Boolean(facts?.no_search);
+      findings.show(found, trace, (/** @type {Findings} */ of) => {
+        announce(`${of.heads.length} heads have such weights.`);
+        return foundIn(of, page);
+      });
     },
   };
 }
 
-/**
- * Create the button that searches for what the head does in this text: from the kind of the chosen
- * word to that of the word it reads most.
- * @param {Fetch} fetched
- * @param {Handlers['onState']} onState
- */
-function createLike(fetched, onState) {
-  /** @type {AtlasAsk|null} */
-  let ask = null;
-  const like = button(
-    '',
-    () =>
-      ask &&
-      fetched(ask, (/** @type {{query: string, key: string}} */ { query, key }) =>
-        onState({ head_from: query, head_to: key, head_same: false }),
-      ),
-    { hidden: true },
-  );
-  return {
-    element: like,
+/** @param {AtlasFacts} facts */
+function factsInWords({ tokens, sentences, edges, threshold, no_search: lacking }) {
+  return `${grouped(tokens)} tokens of ${grouped(sentences)} sentences were read; the ${grouped(edges)} weights of at least ${threshold}, off the first token, are kept.${lacking ? ` ${lacking}.` : ''}`;
+}
 
-    /** @param {Trace} trace @param {ViewState} state */
-    show(trace, state) {
-      const [query, key] = exampleIn(trace, state);
-      like.hidden = !query;
-      if (!query) return;
-      const { text, model } = trace;
-      /** @param {number} end */
-      const count = (end) => [...text.slice(0, end)].length; // the server counts code points
-      ask = {
-        model,
-        part: 'like',
-        query: { text, query: count(query.start), key: count(key.start) },
-      };
-      like.textContent = `As from ${quoted(query)} to ${quoted(key)} here`;
+/** Create a part that is written only once of an answer, so that a press keeps its focus. */
+function createPart() {
+  const part = element('div.atlas-findings');
+  /** @type {unknown[]} */
+  let shown = [];
+  return {
+    element: part,
+
+    /** @param {Answer|undefined} answer @param {Trace} trace @param {(of: any) => Node[]} write */
+    show(answer, trace, write) {
+      if (shown[0] === answer && shown[1] === trace) return;
+      shown = [answer, trace];
+      part.replaceChildren(
+        ...(answer?.trace ? write(answer.trace.atlas) : []),
+        answer && !answer.trace ? noticeOf(answer) : '',
+      );
     },
   };
 }
 
 /** Create the sentences of the head that is shown, a few at first. @param {Handlers['onState']} onState */
 function createSentences(onState) {
-  const list = element('ol', { class: 'atlas-sentences' });
+  const list = element('ol.atlas-sentences');
   let items = /** @type {HTMLElement[]} */ ([]);
   /** @param {number} most */
   const showUpTo = (most) => {
@@ -228,33 +128,10 @@ function createSentences(onState) {
       const head = answer?.trace?.atlas;
       items = head
         ? head.sentences.map((each) => sentenceOf(each, path, state.head, { trace, onState }))
-        : [element('li', {}, noticeOf(answer))];
+        : [element('li', noticeOf(answer))];
       showUpTo(SHORT);
     },
   };
-}
-
-/**
- * Return the token of the chosen row and the one that the head reads most in it, off the first; empty:
- * the weights are not held, or are of two texts.
- * @param {Trace} trace
- * @param {ViewState} state
- */
-function exampleIn(trace, state) {
-  const weights = trace.tensors[`${pathOf(trace, state)}.weights`];
-  const place = choosePlace(state, trace);
-  if (!weights || !place || place.columns !== 'source' || place.rows !== 'source') return [];
-  const query = rowShown(trace, place, state);
-  if (query === null || query < 2) return [];
-  const row = rowOf(matrixAt(weights, state.head), query);
-  const key = row.indexOf(Math.max(...row.subarray(1, query)), 1);
-  return [trace.tokens[query], trace.tokens[key]];
-}
-
-/** @param {Trace} trace @param {ViewState} state */
-function pathOf(trace, state) {
-  const place = choosePlace(state, trace);
-  return place ? `${place.stack}.layers.${state.layer}.${place.ending}` : '';
 }
 
 /**
@@ -274,8 +151,7 @@ function spreadIn({ sentences, silent, deciles, queries, keys }, path, head, pag
     const item = sentenceOf(sentence, path, head, page);
     item.prepend(
       element(
-        'span',
-        { class: 'atlas-tenth' },
+        'span.atlas-tenth',
         `Tenth ${tenth + 1}: ${low === 0 ? 'none kept' : percent(low, 0)} to ${percent(high, 0)}`,
       ),
     );
@@ -284,13 +160,11 @@ function spreadIn({ sentences, silent, deciles, queries, keys }, path, head, pag
   return [
     element(
       'p',
-      {},
       `The largest weight in each of ${grouped(sentences)} sentences, off the first token; in ${grouped(silent)} the head does nothing that is kept.${ofThis}`,
     ),
-    element('ol', { class: 'atlas-sentences' }, ...items),
+    element('ol.atlas-sentences', ...items),
     element(
       'p',
-      {},
       `Off the token itself, its kept weights are most often from ${wordsIn(queries)}; and to ${wordsIn(keys)}.`,
     ),
   ];
@@ -325,13 +199,13 @@ function createForm(onState, like) {
     onState({ head_from: from.value, head_to: to.value, head_same: same.checked });
   };
   const form = element(
-    'form',
-    { class: 'atlas-search', role: 'search', onsubmit },
+    'form.atlas-search',
+    { role: 'search', onsubmit },
     element('label', { for: 'atlas-from' }, 'Heads from'),
     from,
     element('label', { for: 'atlas-to' }, 'to'),
     to,
-    element('label', { class: 'atlas-same' }, same, ' the same word'),
+    element('label.atlas-same', same, ' the same word'),
     element('button', { type: 'submit', class: 'button' }, 'Search'),
     like,
     element(
@@ -343,9 +217,9 @@ function createForm(onState, like) {
   return {
     element: form,
 
-    /** @param {{from: string, to: string, isSame: boolean}} wanted */
-    show(wanted) {
-      [from.value, to.value, same.checked] = [wanted.from, wanted.to, wanted.isSame];
+    /** @param {ViewState} state */
+    show(state) {
+      [from.value, to.value, same.checked] = [state.head_from, state.head_to, state.head_same];
     },
   };
 }
@@ -365,20 +239,18 @@ function input(side, placeholder) {
 /** @param {string[]} titles @param {(string|HTMLElement)[][]} rows */
 function tableOf(titles, rows) {
   return element(
-    'table',
-    { class: 'atlas-heads' },
-    element('thead', {}, element('tr', {}, ...titles.map((title) => element('th', {}, title)))),
+    'table.atlas-heads',
+    element('thead', element('tr', ...titles.map((title) => element('th', title)))),
     element(
       'tbody',
-      {},
-      ...rows.map((row) => element('tr', {}, ...row.map((each) => element('td', {}, each)))),
+      ...rows.map((row) => element('tr', ...row.map((each) => element('td', each)))),
     ),
   );
 }
 
 /** @param {Findings} answer @param {Page} page @returns {HTMLElement[]} */
 function foundIn({ heads, sentences }, page) {
-  if (heads.length === 0) return [element('p', {}, 'No head has such a strong weight.')];
+  if (heads.length === 0) return [element('p', 'No head has such a strong weight.')];
   const rows = heads
     .slice(0, MOST_HEADS)
     .map((row) => [
@@ -395,8 +267,8 @@ function foundIn({ heads, sentences }, page) {
   const ranked = 'Ranked by every other sentence; held out: the same in those between.';
   return [
     tableOf(FOUND, rows),
-    element('p', { class: 'atlas-tenth' }, ranked),
-    element('ol', { class: 'atlas-sentences' }, ...items),
+    element('p.atlas-tenth', ranked),
+    element('ol.atlas-sentences', ...items),
   ];
 }
 
@@ -442,11 +314,10 @@ function sentenceOf(place, path, head, { trace, onState }) {
     });
   return element(
     'li',
-    {},
     element(
       'button',
       { type: 'button', class: 'atlas-sentence', onclick },
-      element('span', { class: 'atlas-weight' }, percent(place.weight, 0)),
+      element('span.atlas-weight', percent(place.weight, 0)),
       ...marked(place.text, inText),
       ...(place.target ? [' — ', ...marked(place.target, inTarget)] : []),
     ),

@@ -5,7 +5,10 @@
 
 import { noticeOf } from '../../api/answers.js';
 import { atlasPath } from '../../api/calls.js';
-import { tagInWords } from '../../trace/atlas.js';
+import { searchQuery, tagInWords } from '../../trace/atlas.js';
+import { choosePlace } from '../../trace/attention.js';
+import { matrixAt, rowOf } from '../../trace/trace.js';
+import { rowShown } from '../../state/written_rows.js';
 import { grouped, percent } from '../../words/numbers.js';
 import { visible } from '../../words/text.js';
 import { chart } from '../../plot/chart.js';
@@ -29,13 +32,50 @@ const LETTERING = { size: 13, letters: 30, space: 1 };
 const FARTHEST = 24;
 
 /** Return the requests for a head: of the atlas, if the model has one, and of the vectors that are chosen. @param {Trace} trace @param {Place|null} place @param {ViewState} state @returns {Record<string, {atlas: AtlasAsk}>} */
-export function asksForAtlas({ model, card }, place, { layer, head, head_space: kind }) {
-  const query = { attention: `${place?.stack}.layers.${layer}.${place?.ending}`, head };
-  /** @type {Record<string, {atlas: AtlasAsk}>} */
-  const asks = {};
-  if (place && card?.has_atlas) asks.atlas = { atlas: { model, part: 'head', query } };
-  if (place && kind) asks.space = { atlas: { model, part: 'space', query: { ...query, kind } } };
-  return asks;
+export function asksForAtlas(trace, place, state) {
+  const { head, head_from: from, head_to: to, head_same: isSame } = state;
+  const of = { attention: pathOf(trace, state), head };
+  /** @param {AtlasAsk['part']} [part] @param {AtlasAsk['query']} [query] */
+  const ask = (part, query) => ({ atlas: { model: trace.model, part, query } });
+  const [query, key] = exampleIn(trace, state);
+  /** @param {Token} token */
+  const start = (token) => [...trace.text.slice(0, token.start)].length; // the server counts code points
+  return {
+    ...(place &&
+      trace.card?.has_atlas && {
+        corpus: ask(),
+        atlas: ask('head', of),
+        ...(state.head_tenths && { spread: ask('spread', of) }),
+        ...(query && {
+          like: ask('like', { text: trace.text, query: start(query), key: start(key) }),
+        }),
+        ...((from || to || isSame) && { found: ask('search', searchQuery({ from, to, isSame })) }),
+      }),
+    ...(place && state.head_space && { space: ask('space', { ...of, kind: state.head_space }) }),
+  };
+}
+
+/**
+ * Return the token of the chosen row and the one that the head reads most in it, off the first; empty:
+ * the weights are not held, or are of two texts.
+ * @param {Trace} trace
+ * @param {ViewState} state
+ */
+export function exampleIn(trace, state) {
+  const weights = trace.tensors[`${pathOf(trace, state)}.weights`];
+  const place = choosePlace(state, trace);
+  if (!weights || !place || place.columns !== 'source' || place.rows !== 'source') return [];
+  const query = rowShown(trace, place, state);
+  if (query === null || query < 2) return [];
+  const row = rowOf(matrixAt(weights, state.head), query);
+  const key = row.indexOf(Math.max(...row.subarray(1, query)), 1);
+  return [trace.tokens[query], trace.tokens[key]];
+}
+
+/** Return the path of the attention that is shown. @param {Trace} trace @param {ViewState} state */
+export function pathOf(trace, state) {
+  const place = choosePlace(state, trace);
+  return place ? `${place.stack}.layers.${state.layer}.${place.ending}` : '';
 }
 
 /** @param {Trace} trace @param {Place} place @param {ViewState} state @returns {Figure} */

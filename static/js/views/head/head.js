@@ -108,7 +108,7 @@ export const head = {
     return (handlers) => {
       const parts = [createProfile(handlers), createAtlas(handlers)];
       return {
-        element: element('div', {}, ...parts.map((part) => part.element)),
+        element: element('div', ...parts.map((part) => part.element)),
         show: (trace, state) => parts.forEach((part) => part.show(trace, state)),
         leave: () => parts.forEach((part) => part.leave?.()),
       };

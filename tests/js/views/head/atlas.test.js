@@ -2,7 +2,7 @@
 
 import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { beforeEach, test } from 'node:test';
-import { all, blank, find, settled } from '../../browser.js';
+import { all, blank, find } from '../../browser.js';
 import { createAtlas } from '../../../../static/js/views/head/atlas.js';
 import { head } from '../../../../static/js/views/head/head.js';
 import { FRAME, sampleTrace } from '../../sample.js';
@@ -66,6 +66,7 @@ const trace = (card = {}) => {
   const sample = sampleTrace();
   return { ...sample, card: { ...sample.card, analyses: [], has_atlas: true, ...card } };
 };
+const ANSWERS = { atlas: { trace: { atlas: ATLAS } }, corpus: { trace: { atlas: FACTS } } };
 const stateOf = (changes = {}) => ({
   ...FRAME,
   layer: 0,
@@ -73,7 +74,7 @@ const stateOf = (changes = {}) => ({
   head_from: '',
   head_to: '',
   head_same: false,
-  answers: { atlas: { trace: { atlas: ATLAS } } },
+  answers: ANSWERS,
   ...changes,
 });
 
@@ -112,42 +113,25 @@ test('a head without weights, and one of a token on itself only, say so', () => 
 
 // --- the block -----------------------------------------------------------------------------------
 
-/** Answer every path of the API by its last part; keep the paths. */
-function serve(answers) {
-  const paths = [];
-  globalThis.fetch = async (path) => {
-    paths.push(String(path));
-    const part = String(path).match(/\/atlas\/?([a-z]*)/)[1];
-    const { status = 200, ...body } = answers[part] ?? {};
-    return new Response(JSON.stringify(body), {
-      status,
-      headers: { 'Content-Type': status === 200 ? 'application/json' : 'application/problem+json' },
-    });
-  };
-  return paths;
-}
+const answered = (atlas) => ({ trace: { atlas } });
 
-function opened(answers = {}, state = stateOf(), of = trace()) {
+function opened(state = stateOf(), of = trace()) {
   const patches = [];
-  const paths = serve({ '': FACTS, search: FOUND, ...answers });
   const atlas = createAtlas({ onState: (patch) => patches.push(patch), announce: () => {} });
   globalThis.document.body.append(atlas.element);
   atlas.show(of, state);
-  return { atlas, patches, paths };
+  return { atlas, patches };
 }
 
 beforeEach(blank);
 
-test('a model without an atlas shows nothing and asks nothing', async () => {
-  const { paths } = opened({}, stateOf(), trace({ has_atlas: false }));
-  await settled();
+test('a model without an atlas shows nothing', () => {
+  opened(stateOf(), trace({ has_atlas: false }));
   ok(find('.atlas').hidden);
-  deepEqual(paths, []);
 });
 
-test('sentences have their pair marked in place, as text', async () => {
+test('sentences have their pair marked in place, as text', () => {
   opened();
-  await settled();
   equal(all('.atlas-sentence').length, 8, 'the rest waits');
   const marks = [...find('.atlas-sentence').querySelectorAll('mark')];
   deepEqual(
@@ -163,48 +147,51 @@ test('sentences have their pair marked in place, as text', async () => {
   equal(all('.atlas-sentence').length, 10);
 });
 
-test('a sentence opens on the page at its pair', async () => {
+test('a sentence opens on the page at its pair', () => {
   const { patches } = opened();
   find('.atlas-sentence').click();
   const [{ text, view, layer, head: number, query }] = patches;
   deepEqual([text, view, layer, number, query], [PLACE.text, 'attention', 0, 0, 5]);
 });
 
-test('a search goes into the address and ranks heads with sentences', async () => {
-  const { atlas, patches, paths } = opened();
+test('a search goes into the address and ranks heads with sentences', () => {
+  const { atlas, patches } = opened();
   find('#atlas-from').value = 'pronoun';
   find('#atlas-to').value = 'king';
   find('form').dispatchEvent(new Event('submit', { cancelable: true }));
-  deepEqual(patches.pop(), { head_from: 'pronoun', head_to: 'king', head_same: false });
-  atlas.show(trace(), stateOf({ head_from: 'pronoun', head_to: 'king' }));
-  await settled();
-  match(paths.at(-1), /atlas\/search\?from_tag=pronoun&to_word=king&/);
+  const searched = { head_from: 'pronoun', head_to: 'king', head_same: false };
+  deepEqual(patches.pop(), searched);
+  const { query } = head.asks(trace(), stateOf(searched)).found.atlas;
+  deepEqual([query.from_tag, query.to_word], ['pronoun', 'king']);
+  const found = stateOf({ answers: { ...ANSWERS, found: answered(FOUND) } });
+  const of = trace();
+  atlas.show(of, found);
   const rows = [...all('.atlas-heads tbody tr')].map((row) => row.textContent);
   match(rows[0], /head 1.*40 of 80.*2.*1\.5 to 2\.6.*1\.8/);
   match(rows[1], /too few/);
-  find('.atlas-heads button').click();
+  const opens = find('.atlas-heads button');
+  opens.click();
   const { view, layer, head: number } = patches.pop();
   deepEqual([view, layer, number], ['head', 0, 1]);
-  const n = paths.length;
-  atlas.show(trace(), stateOf({ head_from: 'pronoun', head_to: 'king' }));
-  equal(paths.length, n, 'the same search is not asked again');
+  atlas.show(of, found);
+  equal(find('.atlas-heads button'), opens, 'the same answer is not written again');
 });
 
-test('the sentences of a head are divided in tenths once they are asked for', async () => {
+test('the sentences of a head are divided in tenths once they are asked for', () => {
   const nothing = { query_word: '', key_word: '', query_span: [], key_span: [], weight: 0 };
   const deciles = [
     { low: 0, high: 0.2, sentence: { ...PLACE, ...nothing } },
     { low: 0.2, high: 1, sentence: PLACE },
   ];
   const keys = [{ word: 'king', tag: 'NOUN', share: 0.4, base: 0.05 }];
-  const spread = { sentences: 20, silent: 3, deciles, queries: [], keys };
-  const { atlas, paths } = opened({ spread });
-  await settled();
-  ok(!paths.some((path) => path.includes('spread')));
-  find('.atlas-spread').open = true;
-  atlas.show(trace(), stateOf());
-  await settled();
-  match(paths.at(-1), /atlas\/spread\?attention=decoder\.layers\.0\.self_attention&head=0$/);
+  const spread = answered({ sentences: 20, silent: 3, deciles, queries: [], keys });
+  equal(head.asks(trace(), stateOf()).spread, undefined);
+  deepEqual(head.asks(trace(), stateOf({ head_tenths: true })).spread.atlas.query, {
+    attention: PATH,
+    head: 0,
+  });
+  opened(stateOf({ head_tenths: true, answers: { ...ANSWERS, spread } }));
+  ok(find('.atlas-spread').open);
   const weights = trace().tensors[`${PATH}.weights`];
   const [, rows, columns] = weights.shape;
   const here =
@@ -220,33 +207,27 @@ test('the sentences of a head are divided in tenths once they are asked for', as
   match(least.textContent, /none kept to 20/);
   equal(least.querySelector('mark'), null);
   equal(most.querySelectorAll('mark').length, 2);
-  const n = paths.length;
-  atlas.show(trace(), stateOf());
-  equal(paths.length, n, 'the same head is not asked again');
 });
 
-test('what the head does here becomes a search for the same elsewhere', async () => {
-  const { patches, paths } = opened(
-    { like: { query: 'pronoun', key: 'noun' } },
-    stateOf({ query: 2 }),
-  );
-  await settled();
-  const like = [...all('.atlas button')].find(({ textContent }) => /^As from/.test(textContent));
-  match(like.textContent, /^As from “.+” to “.+” here$/);
-  like.click();
-  await settled();
-  match(paths.at(-1), /atlas\/like\?text=.+&query=\d+&key=\d+$/);
+test('what the head does here becomes a search for the same elsewhere', () => {
+  const like = answered({ query: 'pronoun', key: 'noun' });
+  const state = stateOf({ query: 2, answers: { ...ANSWERS, like } });
+  const { query } = head.asks(trace(), state).like.atlas;
+  deepEqual([query.text, query.query > query.key], [trace().text, true]);
+  const { patches } = opened(state);
+  const press = [...all('.atlas button')].find(({ textContent }) => /^As from/.test(textContent));
+  match(press.textContent, /^As from “.+” to “.+” here$/);
+  press.click();
   deepEqual(patches.pop(), { head_from: 'pronoun', head_to: 'noun', head_same: false });
 });
 
-test('a search that fails, and one that cannot be asked, say why', async () => {
-  const problem = { status: 504, type: 'urn:x', title: 'Too slow', detail: 'it took too long' };
-  opened({ search: problem }, stateOf({ head_from: 'a' }));
-  await settled();
-  match(find('.atlas .panel-notice').textContent, /it took too long/);
+test('a search that fails, and one that cannot be asked, say why', () => {
+  const found = { problem: { title: 'Too slow', detail: 'it took too long' } };
+  opened(stateOf({ answers: { ...ANSWERS, found } }));
+  match(find('.atlas').textContent, /it took too long/i);
   blank();
-  opened({ '': { ...FACTS, no_search: 'install DuckDB' } });
-  await settled();
+  const corpus = answered({ ...FACTS, no_search: 'install DuckDB' });
+  opened(stateOf({ answers: { ...ANSWERS, corpus } }));
   ok(find('.atlas-search').hidden);
-  match(find('.atlas .panel-notice').textContent, /install DuckDB/);
+  match(find('.atlas').textContent, /install DuckDB/);
 });
