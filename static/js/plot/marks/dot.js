@@ -1,6 +1,6 @@
 /** Dots over two scales of amounts, one datum each: by colour, size and shape. */
 
-import { nearest, SILENT } from './mark.js';
+import { nearest, scatter } from './mark.js';
 
 /** Shapes that are told apart without colour, as Plotly names them, and as a legend writes them. */
 export const SHAPES = [
@@ -58,24 +58,17 @@ export function dot(data, { x, y, fill, radius, shape, opacity, names, ...meanin
         },
         FAR,
       ),
-    draw: ({ palette }) => ({
-      traces: [
-        {
-          type: 'scatter',
-          mode: 'markers',
-          x: across.map(orNull),
-          y: up.map(orNull),
-          marker: {
-            color: data.map(fill),
-            size: data.map((datum, at) => 2 * radius(datum, at)),
-            symbol: data.map(shape),
-            opacity: data.map(opacity),
-            line: { width: 0.5, color: palette.ink },
-          },
-          ...SILENT,
-        },
-      ],
-    }),
+    draw: ({ palette }) => {
+      const marker = {
+        color: data.map(fill),
+        size: data.map((datum, at) => 2 * radius(datum, at)),
+        symbol: data.map(shape),
+        opacity: data.map(opacity),
+        line: { width: 0.5, color: palette.ink },
+      };
+      const places = { x: across.map(orNull), y: up.map(orNull) };
+      return { traces: [scatter('markers', places, { marker })] };
+    },
   };
 }
 

@@ -4,7 +4,7 @@
  */
 
 import { escapeForPlotly, shortened } from '../../words/text.js';
-import { nearest, SILENT } from './mark.js';
+import { axesOf, nearest, scatter } from './mark.js';
 
 /** @typedef {{x: number, y: number, name: string, isUsed: boolean, isColumn?: boolean}} Node `isColumn`: its name is the title of a column, below it, and it has no dot */
 /** @typedef {{from: number, to: number, width: number, isCut?: boolean}} Curve between nodes by index */
@@ -39,25 +39,21 @@ export function network({ nodes, curves, links = [] }, { stroke, idle, ...meanin
     },
     draw: (plan) => ({
       traces: [
-        ...links.map(({ from, to }) => ({
-          type: 'scatter',
-          mode: 'lines',
-          ...pathOf(nodes[from], nodes[to]),
-          line: { color: idle, width: LINK, dash: 'dot' },
-          ...SILENT,
-        })),
-        ...curves.map((curve, row) => ({
-          type: 'scatter',
-          mode: 'lines',
-          ...paths[row],
-          line: {
-            color: curve.isCut ? idle : stroke(curve, row),
-            width: curve.width,
-            ...(curve.isCut && { dash: 'dot' }),
-          },
-          opacity: curve.isCut ? 0.6 : 0.8,
-          ...SILENT,
-        })),
+        ...links.map(({ from, to }) =>
+          scatter('lines', pathOf(nodes[from], nodes[to]), {
+            line: { color: idle, width: LINK, dash: 'dot' },
+          }),
+        ),
+        ...curves.map((curve, row) =>
+          scatter('lines', paths[row], {
+            line: {
+              color: curve.isCut ? idle : stroke(curve, row),
+              width: curve.width,
+              ...(curve.isCut && { dash: 'dot' }),
+            },
+            opacity: curve.isCut ? 0.6 : 0.8,
+          }),
+        ),
         dotsOf(nodes, plan, idle),
         ...columnsOf(nodes, plan),
       ],
@@ -86,17 +82,11 @@ function pathOf(from, to) {
 /** @param {Node[]} all @param {Plan} plan @param {string} idle */
 function dotsOf(all, { palette }, idle) {
   const nodes = all.filter(({ isColumn }) => !isColumn);
-  return {
-    type: 'scatter',
-    mode: 'markers',
-    x: nodes.map(({ x }) => x),
-    y: nodes.map(({ y }) => y),
-    marker: {
-      size: nodes.map(({ isUsed }) => (isUsed ? NODE.used : NODE.idle)),
-      color: nodes.map(({ isUsed }) => (isUsed ? palette.ink : idle)),
-    },
-    ...SILENT,
+  const marker = {
+    size: nodes.map(({ isUsed }) => (isUsed ? NODE.used : NODE.idle)),
+    color: nodes.map(({ isUsed }) => (isUsed ? palette.ink : idle)),
   };
+  return scatter('markers', axesOf(nodes), { marker });
 }
 
 /** Return the names, each on a ground of its own, as lines pass under it. @param {Node[]} nodes @param {Plan} plan */
@@ -125,18 +115,13 @@ function columnsOf(nodes, { palette, width }) {
   if (titles.length === 0) return [];
   const isNarrow = width < NARROW.width;
   return [
-    {
-      type: 'scatter',
-      mode: 'text',
-      x: titles.map(({ x }) => x),
-      y: titles.map(({ y }) => y),
+    scatter('text', axesOf(titles), {
       text: titles.map(({ name }) =>
         escapeForPlotly(isNarrow ? shortened(name, NARROW.letters) : name),
       ),
       textposition: 'bottom center',
       textfont: { size: 13, color: palette.ink },
-      ...SILENT,
-    },
+    }),
   ];
 }
 
