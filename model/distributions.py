@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, TypeAlias, overload
+from typing import Any, Literal, TypeAlias, overload
 
 import numpy as np
 import torch
@@ -77,3 +77,14 @@ def _tensor_of(numbers: Float[np.ndarray, "*rows n"]) -> Tensor:
     """Return the numbers as a tensor, which shares their memory if they can be written."""
     is_traced = torch.compiler.is_exporting()  # there is no memory yet
     return torch.from_numpy(numbers if is_traced else np.require(numbers, requirements=["C", "W"]))
+
+
+def wilson(count: Any, of: Any) -> tuple[Any, Any]:
+    """Return the interval of shares count/of at 95 %, numbers or arrays; `of` is at least 1.
+
+    Wilson 1927, https://doi.org/10.2307/2276774.
+    """
+    share, width = count / of, 1.959964**2 / of
+    half = (width * (share * (1 - share) + width / 4)) ** 0.5
+    low, high = ((share + width / 2 + sign * half) / (1 + width) for sign in (-1, 1))
+    return np.clip(low, 0, 1), np.clip(high, 0, 1)

@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from headlight.lab.evaluation.text import whole_rows
 from headlight.lab.training.batches import prepend
 from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.corpus import TokenStream
+from headlight.model.distributions import wilson
 from headlight.model.tokenizer import Tokenizer
 
 INDICES = ".experts.expert_indices"
-Z_95 = 1.959964  # standard deviations that hold 95 % of a normal distribution
 BATCH_ROWS = 16
 Counts = Int[Tensor, "name expert"]
 KINDS = (
@@ -140,18 +140,6 @@ def count_taken(checkpoint: Checkpoint, rows: Int[Tensor, "row token"]) -> dict[
     return by_layer
 
 
-def lower_end(taken: Int[Tensor, " token"], of: Int[Tensor, " token"]) -> Float[Tensor, " token"]:
-    """Compute the lower end of the 95 % Wilson interval of taken/of; 0 if `of` is 0.
-
-    (p + z²/2n − z·√(p(1−p)/n + z²/4n²)) / (1 + z²/n)
-    """
-    z = Z_95
-    n = of.clamp(min=1).double()
-    p = taken / n
-    deviation = (p * (1 - p) / n + z**2 / (4 * n**2)).sqrt()
-    return ((p + z**2 / (2 * n) - z * deviation) / (1 + z**2 / n)).clamp(min=0)
-
-
 def _rows(
     checkpoint: Checkpoint, documents: Sequence[str], n_tokens: int
 ) -> Int[Tensor, "row token"]:
@@ -202,7 +190,7 @@ def _describe(
     """Describe what one expert takes, as plain data."""
     mine, of_kinds = taken.tokens[:, expert], taken.kinds[:, expert]
     share = float(mine.sum() / taken.all_tokens.sum())
-    rank = lower_end(mine, taken.all_tokens)
+    rank = torch.from_numpy(wilson(mine.numpy(), taken.all_tokens.clamp(min=1).numpy())[0])
     is_listed = (taken.all_tokens >= least_count) & (rank > share)
     best = torch.where(is_listed, rank, -1.0).argsort(descending=True, stable=True)
     listed = best[: min(n_listed, int(is_listed.sum()))].tolist()

@@ -15,7 +15,6 @@ with the interval of Wilson 1927, https://doi.org/10.1080/01621459.1927.10502953
 from __future__ import annotations
 
 import importlib.util
-import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -33,6 +32,7 @@ from headlight.model.atlas.layout import (
     AtlasError,
 )
 from headlight.model.cancellation import Cancelled, current_condition
+from headlight.model.distributions import wilson
 from headlight.model.extras import missing
 
 LEAST_PLACES = 20
@@ -41,7 +41,6 @@ BASE_TOKENS = 400_000
 
 MEMORY_BYTES, N_THREADS, SECONDS = 2**30, 2, 10.0
 POLL_SECONDS = 0.02
-_Z = 1.959964
 MISSING = missing("the search of an atlas", "DuckDB")
 
 
@@ -255,14 +254,6 @@ def _ranked(path: str, head: int, count: int, of: int, base: float | None) -> di
         "held_out": None,
         **dict(zip(("lift", "lift_low", "lift_high"), lifts, strict=True)),
     }
-
-
-def wilson(count: int, of: int) -> tuple[float, float]:
-    """Return the interval of a share at 95 %, after Wilson."""
-    share, width = count / of, _Z * _Z / of
-    middle = (share + width / 2) / (1 + width)
-    half = _Z * math.sqrt(share * (1 - share) / of + width / (4 * of)) / (1 + width)
-    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 def _places(

@@ -86,22 +86,18 @@ def _repetition(draw: random.Random) -> TextPair:
     )
 
 
-def _names(draw: random.Random) -> TextPair:
-    first, second = draw.sample(NAMES, 2)
+def _names(
+    draw: random.Random, frame: str = "{} and {} went to the {}, and {} gave a {} to"
+) -> TextPair:
+    names = draw.sample(NAMES, 2)
     place, thing = draw.choice(PLACES), draw.choice(THINGS)
-    begin = f"{first} and {second} went to the {place}, and "
-    end = f" gave a {thing} to"
-    given, got = draw.sample([first, second], 2)
-    return TextPair(f"{begin}{given}{end}", f"{begin}{got}{end}", (f" {got}",), (f" {given}",))
+    given, got = draw.sample(names, 2)
+    clean, corrupted = (frame.format(*names, place, who, thing) for who in (given, got))
+    return TextPair(clean, corrupted, (f" {got}",), (f" {given}",))
 
 
 def _indirect_objects(draw: random.Random) -> TextPair:
-    first, second = draw.sample(NAMES, 2)
-    place, thing = draw.choice(PLACES), draw.choice(THINGS)
-    begin = f"When {first} and {second} came home from the {place}, "
-    end = f" handed the {thing} over to"
-    given, got = draw.sample([first, second], 2)
-    return TextPair(f"{begin}{given}{end}", f"{begin}{got}{end}", (f" {got}",), (f" {given}",))
+    return _names(draw, "When {} and {} came home from the {}, {} handed the {} over to")
 
 
 def _greater_than(draw: random.Random) -> TextPair:

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 import torch
 
-from headlight.lab.evaluation.moe import KINDS, TokenKinds, count_taken, expert_tokens, lower_end
+from headlight.lab.evaluation.moe import KINDS, TokenKinds, count_taken, expert_tokens
 from headlight.model.corpus import CorpusError, TokenStream
 from headlight.model.tokenizer import train_tokenizer
 
@@ -88,16 +88,6 @@ def test_of_tokens_that_always_go_to_an_expert_the_commoner_is_listed_first(chec
         figures = expert_tokens(checkpoint, documents, n_tokens=length, least_count=1)
     tokens = figures["layers"][LAYER][2]["tokens"]
     assert [(token["text"], token["share"]) for token in tokens] == [(";", 1.0), (",", 1.0)]
-
-
-def test_the_lower_end_puts_a_habit_before_luck():
-    habit, luck, half, nothing = lower_end(
-        torch.tensor([990, 2, 50, 0]), torch.tensor([1000, 2, 100, 0])
-    ).tolist()
-    assert habit == pytest.approx(wilson(990, 1000))
-    assert luck == pytest.approx(wilson(2, 2))
-    assert half == pytest.approx(0.4038, abs=1e-4)
-    assert habit > half > luck > nothing == 0
 
 
 def test_rows_are_spread_over_the_whole_text(checkpoint, monkeypatch):

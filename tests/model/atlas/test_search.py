@@ -10,9 +10,10 @@ from headlight.model.atlas import search as searching
 from headlight.model.atlas.build import build
 from headlight.model.atlas.deciles import spread
 from headlight.model.atlas.layout import AtlasError, read_atlas
-from headlight.model.atlas.search import Question, SearchTooSlow, wilson
+from headlight.model.atlas.search import Question, SearchTooSlow
 from headlight.model.atlas.shards import Settings
 from headlight.model.cancellation import Cancelled, cancellable
+from headlight.model.distributions import wilson
 
 TEXT = (
     "The old king saw him, and the king gave him a house. The cat saw a dog near the red house.\n"
