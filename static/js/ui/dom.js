@@ -40,6 +40,17 @@ export function button(label, onclick, attributes = {}) {
   return element('button.button', { type: 'button', onclick, ...attributes }, label);
 }
 
+/** Build the head and the body of a table. @param {Child[]} head @param {Child[][]} rows */
+export function tableParts(head, rows) {
+  return [
+    element('thead', element('tr', head)),
+    element(
+      'tbody',
+      rows.map((row) => element('tr', row)),
+    ),
+  ];
+}
+
 /**
  * Build one of several radios in a row.
  * @param {string} name of all of them

@@ -1,7 +1,7 @@
 /** The tables of an experiment’s numbers, in which some can be typed. */
 
 import { css, computeLevel, diverging } from '../plot/colour.js';
-import { button, element, withSymbols } from './dom.js';
+import { button, element, tableParts, withSymbols } from './dom.js';
 import { decimal } from '../words/numbers.js';
 import { written } from '../rules/experiment.js';
 
@@ -140,23 +140,12 @@ function build(table, inputCell, onRows) {
         withSymbols(isEdited && table.isOverride ? 'as you typed' : note),
         isEdited ? button('Reset', () => onRows(name, null), { class: 'worked-reset' }) : null,
       ),
-      element(
-        'thead',
-        element(
-          'tr',
-          element('td'),
-          columns.map((column) => element('th', { scope: 'col' }, column)),
-        ),
-      ),
-      element(
-        'tbody',
-        rows.map((row, at) =>
-          element(
-            'tr',
-            element('th', { scope: 'row' }, row),
-            cells[at].map((cell) => element('td', cell, element('small'))),
-          ),
-        ),
+      tableParts(
+        [element('td'), columns.map((column) => element('th', { scope: 'col' }, column))],
+        rows.map((row, at) => [
+          element('th', { scope: 'row' }, row),
+          cells[at].map((cell) => element('td', cell, element('small'))),
+        ]),
       ),
     ),
     problem,

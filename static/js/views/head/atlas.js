@@ -12,7 +12,7 @@ import { choosing, NOTHING_CHOSEN } from '../../state/state.js';
 import { inQuotes, quoted } from '../../words/tokens.js';
 import { enumerated } from '../../words/lists.js';
 import { visible } from '../../words/text.js';
-import { button, element } from '../../ui/dom.js';
+import { button, element, tableParts } from '../../ui/dom.js';
 import { exampleIn, pathOf } from './atlas_figures.js';
 
 /** @import { Answer } from '../../api/answers.js' @import { AtlasFacts, AtlasPlace, Findings, Spread } from '../../trace/atlas.js' */
@@ -236,18 +236,6 @@ function input(side, placeholder) {
   });
 }
 
-/** @param {string[]} titles @param {(string|HTMLElement)[][]} rows */
-function tableOf(titles, rows) {
-  return element(
-    'table.atlas-heads',
-    element('thead', element('tr', ...titles.map((title) => element('th', title)))),
-    element(
-      'tbody',
-      ...rows.map((row) => element('tr', ...row.map((each) => element('td', each)))),
-    ),
-  );
-}
-
 /** @param {Findings} answer @param {Page} page @returns {HTMLElement[]} */
 function foundIn({ heads, sentences }, page) {
   if (heads.length === 0) return [element('p', 'No head has such a strong weight.')];
@@ -266,7 +254,13 @@ function foundIn({ heads, sentences }, page) {
   const items = sentences.map((each) => sentenceOf(each, each.attention, each.head, page));
   const ranked = 'Ranked by every other sentence; held out: the same in those between.';
   return [
-    tableOf(FOUND, rows),
+    element(
+      'table.atlas-heads',
+      tableParts(
+        FOUND.map((title) => element('th', title)),
+        rows.map((row) => row.map((each) => element('td', each))),
+      ),
+    ),
     element('p.atlas-tenth', ranked),
     element('ol.atlas-sentences', ...items),
   ];

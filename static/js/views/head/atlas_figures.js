@@ -125,10 +125,7 @@ export function atlasFigure(trace, place, state) {
           quantity: 'strong weights of a head over the corpus',
           call: { path: atlasPath(asksForAtlas(trace, place, state).atlas.atlas) },
         },
-        sentence: {
-          sides: { rows: place.rows, columns: place.columns },
-          rest: { readout: say(rows[0]) },
-        },
+        sentence: { sides: place, rest: { readout: say(rows[0]) } },
       },
       state,
     ),

@@ -103,11 +103,7 @@ function spaceChart(trace, place, space, state) {
           { label: 'axis 1', value: (row) => points[row].x, format: (of) => decimal(of, 2) },
         ],
       },
-      sentence: {
-        sides: { rows: place.rows, columns: place.columns },
-        query: null,
-        rowOf: () => -1,
-      },
+      sentence: { sides: place, query: null, rowOf: () => -1 },
       cursor: {
         chooseHint: 'Enter opens the sentence',
         note: 'Press a point to open its sentence.',

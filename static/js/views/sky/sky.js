@@ -226,11 +226,7 @@ function skyChart(trace, place, shown, state) {
         made: 'Means over many sentences are those of the model’s card; those of this text are made of its weights.',
         ofRows: columnsOf([x, ...measures.filter((measure) => measure !== x && measure !== y)]),
       },
-      sentence: {
-        sides: { rows: place.rows, columns: place.columns },
-        query: null,
-        rowOf: () => -1,
-      },
+      sentence: { sides: place, query: null, rowOf: () => -1 },
       cursor: {
         picked: chosen >= 0 ? { row: chosen, column: 0 } : null,
         start: { row: Math.max(chosen, 0), column: 0 },
