@@ -26,7 +26,7 @@ from headlight.model.tracing import ModelInput
 
 PASS_SIZE = 2048  # tokens in one pass, padding included
 ABLATED_SIZE = 512  # of those whose layers are kept
-SHARE_ABLATED, LEAST_ABLATED = 4, 10
+SHARE_ABLATED, LEAST_ABLATED = 4, 50
 """A head is switched off in one of that many texts, and in at least so many."""
 IGNORED = -100
 """PyTorch's label of a place that does not count."""

@@ -9,6 +9,7 @@ import { overSentences } from '../../trace/head_measures.js';
 import { counted } from '../../words/lists.js';
 import { percent, share } from '../../words/numbers.js';
 import { dot, rule } from '../../plot/marks/decorations.js';
+import { axesOf } from '../../plot/marks/mark.js';
 import { NOTHING_CHOSEN } from '../../state/state.js';
 
 /**
@@ -18,6 +19,7 @@ import { NOTHING_CHOSEN } from '../../state/state.js';
  */
 
 const MOST_TEXTS = 3;
+const MATCHED = 'matched by profile; too few sentences are cut alike to compare attention';
 
 /** @param {Trace} trace @param {ViewState} state @returns {Record<string, Ask>} */
 export function asksForMatches({ model }, { sky_with: other }) {
@@ -25,21 +27,19 @@ export function asksForMatches({ model }, { sky_with: other }) {
   return other ? { matches, theirs: { card: other } } : {};
 }
 
-/** @param {ViewState} state @returns {AtlasMatchesAnswer|undefined} */
-const answerIn = ({ answers }) => answers?.matches?.trace?.atlas;
+/** @param {ViewState} state @returns {Partial<AtlasMatchesAnswer>} */
+const answerIn = ({ answers }) => answers?.matches?.trace?.atlas ?? {};
 
 /** @param {LabelledHead[]} heads @param {Place} place @param {ViewState} state */
-const matchesOf = (heads, { stack, ending }, state) =>
-  heads.map((of) =>
-    answerIn(state)?.matches.find(
-      ({ attention, head }) =>
-        head === of.head && attention === `${stack}.layers.${of.layer}.${ending}`,
-    ),
-  );
+function matchesOf(heads, { stack, ending }, state) {
+  const { matches = [] } = answerIn(state);
+  const by = new Map(matches.map((match) => [`${match.attention} ${match.head}`, match]));
+  return heads.map(({ layer, head }) => by.get(`${stack}.layers.${layer}.${ending} ${head}`));
+}
 
 /** Return how alike each head and its match are, as measures. @param {LabelledHead[]} heads @param {Place} place @param {ViewState} state @returns {Measure[]} */
 export function measuresOf(heads, place, state) {
-  const { other, n_texts: n = 0 } = answerIn(state) ?? {};
+  const { other, n_texts: n = 0 } = answerIn(state);
   const of = matchesOf(heads, place, state);
   /** @param {'similarity'|'moved'} id @param {'similar_by_chance'|'by_chance'} control @param {string} title @param {string} over */
   const measure = (id, control, title, over) => ({
@@ -64,59 +64,55 @@ export function measuresOf(heads, place, state) {
  */
 export function matchMarks(place, { heads, x, y, holds }, state) {
   const profiles = state.answers.theirs?.trace?.card?.heads;
-  const pairs = matchesOf(heads, place, state).flatMap((match, at) =>
-    match && holds(at)
-      ? [{ at, theirs: profiles?.attentions[match.other_attention]?.[match.other_head] }]
-      : [],
+  const of = matchesOf(heads, place, state);
+  const theirs = of.map(
+    (match) => match && profiles?.attentions[match.other_attention]?.[match.other_head],
   );
-  const theirs = pairs.map((pair) => pair.theirs);
   const measures = profiles ? overSentences(theirs, profiles) : [];
   const [across, up] = [x, y].map(({ id }) => measures.find((each) => each.id === id)?.values);
   if (!across || !up) return [];
-  const ends = pairs.map(({ at }, index) => ({
-    from: { x: x.values[at], y: y.values[at] },
-    to: { x: across[index], y: up[index] },
-  }));
+  const ends = [...of.keys()]
+    .filter((at) => of[at] && holds(at))
+    .map((at) => ({
+      from: { x: x.values[at], y: y.values[at] },
+      to: { x: across[at], y: up[at] },
+    }));
   const rings = dot(ends, { x: ({ to }) => to.x, y: ({ to }) => to.y, isRing: true });
   const lines = rule(ends, { from: ({ from }) => from, to: ({ to }) => to });
-  const name = `match in ${answerIn(state)?.other}`;
+  const name = `match in ${answerIn(state).other}`;
   const names = [{ name, colour: state.palette.ink, glyph: '○' }];
-  return [lines, { ...rings, reach: { x: across, y: up }, names, namesAt: 'above' }];
+  const reach = axesOf(ends.map(({ to }) => to));
+  return [lines, { ...rings, reach, names, namesAt: 'above' }];
 }
 
 /** Return how much of the attention is elsewhere in the other model, and of which head most. @param {Trace} trace @param {Measured} measured @param {Place} place @param {ViewState} state @returns {string[][]} */
 export function partingFacts(trace, { heads, measures }, place, { sky_with: other, answers }) {
-  if (!other) return [];
   const moved = measures.find(({ id }) => id === 'moved');
-  const matched = 'matched by profile; too few sentences are cut alike to compare attention';
-  if (!moved)
-    return [[`Against ${other}`, answers?.matches?.trace ? matched : noticeOf(answers?.matches)]];
+  if (other && !moved) return [[`Against ${other}`, noticeOf(answers?.matches) || MATCHED]];
+  if (!moved) return [];
   const { values, controls = [], over } = moved;
   const known = [...values.keys()].filter((at) => !Number.isNaN(values[at]));
   const [most] = known.sort((a, b) => values[b] - values[a]);
-  /** @param {number} value @param {number} control */
-  const told = (value, control) => `${percent(value, 0)} (${percent(control, 0)} by chance)`;
-  /** @param {number[]} of */
-  const mean = (of) => known.reduce((sum, at) => sum + of[at], 0) / known.length;
+  /** @param {number[]} of heads */
+  const told = (of) => {
+    const [value, control] = [values, controls].map(
+      (each) => of.reduce((sum, at) => sum + each[at], 0) / of.length,
+    );
+    return `${percent(value, 0)} (${percent(control, 0)} by chance)`;
+  };
   const where = headInWords(trace, place, heads[most].layer, heads[most].head);
-  return [
-    [
-      `Attention elsewhere in ${other}`,
-      `${told(mean(values), mean(controls))} ${over}; most of ${where}: ${told(values[most], controls[most])}`,
-    ],
-  ];
+  const words = `${told(known)} ${over}; most of ${where}: ${told([most])}`;
+  return [[`Attention elsewhere in ${other}`, words]];
 }
 
 /** Return buttons to the texts where the two models part most. @param {ViewState} state */
 export function partingTexts(state) {
-  const { texts = [], other = '' } = answerIn(state) ?? {};
+  const { texts = [], other: model = '' } = answerIn(state);
+  const compare = { view: 'compare', compare_with: 'model', compare_model: model };
   return texts
     .slice(0, MOST_TEXTS)
     .map(({ text, moved }) => ({
       label: `${percent(moved, 0)} elsewhere in “${text}”`,
-      patch: {
-        ...NOTHING_CHOSEN,
-        ...{ text, view: 'compare', compare_with: 'model', compare_model: other },
-      },
+      patch: { ...NOTHING_CHOSEN, text, ...compare },
     }));
 }
