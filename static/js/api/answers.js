@@ -20,8 +20,6 @@ import {
   Problem,
 } from './calls.js';
 
-/** / */
-
 /** The answers of a saved page, which has no server. @type {import('./archive.js').Archive|null} */
 let archive = null;
 

@@ -9,8 +9,6 @@ import { ribbon, ruleAt } from './marks/decorations.js';
 import { pictureOf } from './map.js';
 import { linear, log } from './scales.js';
 
-/** / */
-
 /**
  * @typedef {Object} Curve
  * @property {string} name at its end, and of its row in the table

@@ -9,8 +9,6 @@ import { extent } from '../trace/trace.js';
 import { share, signed } from '../words/numbers.js';
 import { choice, counts, flag, standardsOf } from './state.js';
 
-/** / */
-
 /**
  * @typedef {Object} Quantity
  * @property {string} title as a switch

@@ -3,8 +3,6 @@
  * looked at. The others are arrays of the same shape without numbers, until they are asked for.
  */
 
-/** / */
-
 /** The most numbers of weights that are kept: 128 MB. */
 const MOST_NUMBERS = 32e6;
 /** Read the weights of every layer, or are told of each layer by itself. */

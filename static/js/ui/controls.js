@@ -8,8 +8,6 @@ import { positionLabels } from '../words/tokens.js';
 import { range } from '../trace/trace.js';
 import { button, createHelp, element, segment } from './dom.js';
 
-/** / */
-
 /**
  * @typedef {Object} Control
  * @property {string} kind `choice`, `menu`, `flag`, `number`, `integer`, `entry`, `counts`, `text` or `button`

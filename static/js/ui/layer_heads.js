@@ -6,8 +6,6 @@ import { choosePlace, heldWeightsAt } from '../trace/attention.js';
 import { element, mapOf } from './dom.js';
 import { keyOf, picturesOf } from './heads.js';
 
-/** / */
-
 /** Cells a side, at most: of a longer text each shows the strongest of several. */
 const MOST_CELLS = 64;
 /** Heads of a layer, at most: those of a wider one are in the view of all heads. */

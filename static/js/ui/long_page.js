@@ -7,8 +7,6 @@
 import { BASE, call, cardPath, fetchJson } from '../api/calls.js';
 import { escapeForPlotly } from '../words/text.js';
 
-/** / */
-
 /** @typedef {{ask: Ask, trace: Trace}} Held an answer, and the request of a view that it answers */
 
 /**

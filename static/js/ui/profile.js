@@ -8,8 +8,6 @@ import { streamEvents } from '../api/generation.js';
 import { asSentence } from '../words/lists.js';
 import { button, element } from './dom.js';
 
-/** / */
-
 const OFFLINE = 'A saved page cannot measure one; open the model on a server.';
 /** More than the server's own text has: it reads all of it. */
 const SENTENCES = 300;

@@ -6,8 +6,6 @@
 import { readSide } from '../../trace/word_names.js';
 import { asQuestion, isCalculation, isLearnedQuestion, multiplies } from '../product.js';
 
-/** / */
-
 /** The share of a text's words that are in pieces, from which it is said. */
 const MOST = 1 / 3;
 /** Letters of a token on average, below which a model reads nearly letter by letter. */

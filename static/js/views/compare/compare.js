@@ -15,8 +15,6 @@ import { nextFigure } from './next_token.js';
 import { TO_EXPERIMENT, UNSCALED } from '../unscaled.js';
 import { asks, isMapped, nameOfB, otherOf, readSides, readWish } from './sides.js';
 
-/** / */
-
 /** The sentence on the prediction does not depend on the width of its bars. */
 const ANY_WIDTH = 600;
 

@@ -12,8 +12,6 @@ import { chart } from '../../plot/chart.js';
 import { cell } from '../../plot/marks/mark.js';
 import { band } from '../../plot/scales.js';
 
-/** / */
-
 /**
  * Return the full cards of A and B, as far as they are here.
  * @param {ViewState} state

@@ -5,8 +5,6 @@ import { transposed, layersWith, columnOf, matrixAt, rowOf } from '../../trace/t
 import { share, shortShare } from '../../words/numbers.js';
 import { named } from '../../words/tokens.js';
 
-/** / */
-
 /** @typedef {{expert: number, token: number, weight: number}} Choice */
 
 /**

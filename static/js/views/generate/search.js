@@ -8,8 +8,6 @@ import { control, choice } from '../../ui/controls.js';
 import { raterOf } from '../../ui/generation.js';
 import { modelName } from '../../api/calls.js';
 
-/** / */
-
 export const SEARCH_TERMS = {
   seed: 'the start of the random numbers: the same seed gives the same text',
   'repetition penalty':

@@ -7,8 +7,6 @@ import { chart } from '../../plot/chart.js';
 import { cell } from '../../plot/marks/mark.js';
 import { band } from '../../plot/scales.js';
 
-/** / */
-
 /** The panel of a conversation. */
 export const ROLES = 'roles';
 

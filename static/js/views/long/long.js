@@ -26,8 +26,6 @@ import { choice } from '../../ui/controls.js';
 import { createHeadsBlock } from '../../ui/heads_block.js';
 import { createMemo } from '../../state/state.js';
 
-/** / */
-
 /** @type {ViewCode} */
 export const long = {
   createOverview,

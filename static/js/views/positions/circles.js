@@ -9,8 +9,6 @@ import { isNarrow, pixels } from '../../plot/scales.js';
 import { dot, path, text } from '../../plot/marks/decorations.js';
 import { reader } from '../../plot/marks/mark.js';
 
-/** / */
-
 const RADIUS = 0.36;
 const LARGEST = 240;
 const HEADROOM = 0.12;

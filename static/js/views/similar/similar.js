@@ -8,8 +8,6 @@ import { diverging } from '../../plot/colour.js';
 import { mapChart } from '../../plot/map.js';
 import { control } from '../../ui/controls.js';
 
-/** / */
-
 const TITLE = 'Similarity';
 
 /** @type {ViewCode} */

@@ -18,8 +18,6 @@ import { cell } from '../../plot/marks/mark.js';
 import { rule, text } from '../../plot/marks/decorations.js';
 import { choosing, queryOf } from '../../state/state.js';
 
-/** / */
-
 const SHOWN = 12;
 const REQUEST = { capture: [], analyses: ['logit_lens'] };
 const TITLE = 'Logit lens';
