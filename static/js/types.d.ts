@@ -158,7 +158,7 @@ declare global {
   type State = import('./state/state.js').State;
   type Store = import('./state/store.js').Store;
   type AtlasAsk = import('./trace/atlas.js').AtlasAsk;
-  type AtlasHead = import('./trace/atlas.js').AtlasHead;
+  type AtlasHead = import('./api/schemas').AtlasHeadAnswer;
   type LabelledHead = import('./trace/attention.js').LabelledHead;
   type Card = import('./trace/card.js').Card;
   type Example = import('./trace/card.js').Example;

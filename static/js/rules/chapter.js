@@ -4,7 +4,7 @@
  */
 
 /**
- * @import { Choice, Outcome as Answered, Step } from '../api/schemas'
+ * @import { Choice, Outcome as Answered } from '../api/schemas'
  * @import { Slide } from './presentation.js'
  */
 

@@ -3,18 +3,6 @@
  * words of a search.
  */
 
-/**
- * @import { AtlasAnswer, AtlasHeadAnswer } from '../api/schemas'
- * @import { AtlasRankedAnswer, AtlasSearchAnswer, AtlasSentenceAnswer } from '../api/schemas'
- * @import { AtlasSpreadAnswer } from '../api/schemas'
- */
-
-/** @typedef {AtlasSentenceAnswer} AtlasPlace a weight in a sentence */
-/** @typedef {AtlasHeadAnswer} AtlasHead */
-/** @typedef {AtlasRankedAnswer} Ranked a head that a search found */
-/** @typedef {AtlasSearchAnswer} Findings */
-/** @typedef {AtlasAnswer} AtlasFacts */
-/** @typedef {AtlasSpreadAnswer} Spread */
 /** @typedef {{sentence: number, token: number, side: 'query'|'key', word: string, tag: string, x: number, y: number, read: string, score: number, mean_score: number}} SpacePoint `read`: the key that a query scores highest */
 /** @typedef {{sentences: string[], targets: string[], n_vectors: number, shares: number[], controls: number[], by_tag: number, by_tag_control: number, points: SpacePoint[]}} HeadSpace of `…/atlas/space` */
 

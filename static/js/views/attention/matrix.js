@@ -12,7 +12,6 @@ import { band, linearTicks } from '../../plot/scales.js';
 import { choosing, createMemo, queryOf } from '../../state/state.js';
 
 /**
- * @import { Side } from '../../trace/attention.js'
  * @import { Scale } from '../../state/attention_switches.js'
  * @import { Subject } from './chosen_weights.js'
  */

@@ -15,7 +15,7 @@ import { visible } from '../../words/text.js';
 import { button, element, tableParts } from '../../ui/dom.js';
 import { exampleIn, pathOf } from './atlas_figures.js';
 
-/** @import { Answer } from '../../api/answers.js' @import { AtlasFacts, AtlasPlace, Findings, Spread } from '../../trace/atlas.js' */
+/** @import { Answer } from '../../api/answers.js' @import { AtlasAnswer, AtlasSearchAnswer, AtlasSentenceAnswer, AtlasSpreadAnswer } from '../../api/schemas' */
 
 const MOST_HEADS = 12;
 const SHORT = 8;
@@ -62,19 +62,21 @@ export function createAtlas({ onState, announce }) {
       if (block.hidden) return;
       const { head, answers: { corpus, spread: parts, like: alike, found } = {} } = state;
       const [page, path] = [{ trace, onState }, pathOf(trace, state)];
-      /** @type {AtlasFacts|undefined} */
+      /** @type {AtlasAnswer|undefined} */
       const facts = corpus?.trace?.atlas;
       about.textContent = facts ? factsInWords(facts) : noticeOf(corpus);
       sentences.show(trace, state);
       isOpen = Boolean(state.head_tenths);
       spread.open = isOpen;
-      tenths.show(parts, trace, (/** @type {Spread} */ of) => spreadIn(of, path, head, page));
+      tenths.show(parts, trace, (/** @type {AtlasSpreadAnswer} */ of) =>
+        spreadIn(of, path, head, page),
+      );
       kinds = alike?.trace?.atlas;
       like.hidden = !kinds;
       like.textContent = `As from ${exampleIn(trace, state).map(quoted).join(' to ')} here`;
       form.show(state);
       form.element.hidden = Boolean(facts?.no_search);
-      findings.show(found, trace, (/** @type {Findings} */ of) => {
+      findings.show(found, trace, (/** @type {AtlasSearchAnswer} */ of) => {
         announce(`${of.heads.length} heads have such weights.`);
         return foundIn(of, page);
       });
@@ -82,7 +84,7 @@ export function createAtlas({ onState, announce }) {
   };
 }
 
-/** @param {AtlasFacts} facts */
+/** @param {AtlasAnswer} facts */
 function factsInWords({ tokens, sentences, edges, threshold, no_search: lacking }) {
   return `${grouped(tokens)} tokens of ${grouped(sentences)} sentences were read; the ${grouped(edges)} weights of at least ${threshold}, off the first token, are kept.${lacking ? ` ${lacking}.` : ''}`;
 }
@@ -136,7 +138,7 @@ function createSentences(onState) {
 
 /**
  * Return a sentence of each tenth, and the place of this text among them.
- * @param {Spread} spread
+ * @param {AtlasSpreadAnswer} spread
  * @param {string} path
  * @param {number} head
  * @param {Page} page
@@ -170,9 +172,9 @@ function spreadIn({ sentences, silent, deciles, queries, keys }, path, head, pag
   ];
 }
 
-/** Return words with their shares, next to those of the corpus. @param {Spread['keys']} words */
+/** Return words with their shares, next to those of the corpus. @param {AtlasSpreadAnswer['keys']} words */
 function wordsIn(words) {
-  /** @param {Spread['keys'][number]} word */
+  /** @param {AtlasSpreadAnswer['keys'][number]} word */
   const told = ({ word, tag, share, base }) =>
     `${inQuotes(visible(word))} (${tagInWords(tag)}, ${percent(share, 0)}, ${percent(base, 0)} of all tokens)`;
   return words.length > 0 ? enumerated(words.map(told)) : 'no word';
@@ -236,7 +238,7 @@ function input(side, placeholder) {
   });
 }
 
-/** @param {Findings} answer @param {Page} page @returns {HTMLElement[]} */
+/** @param {AtlasSearchAnswer} answer @param {Page} page @returns {HTMLElement[]} */
 function foundIn({ heads, sentences }, page) {
   if (heads.length === 0) return [element('p', 'No head has such a strong weight.')];
   const rows = heads
@@ -282,7 +284,7 @@ function placeAt(path, trace) {
 
 /**
  * Return a sentence with the pair marked, which opens on the page.
- * @param {AtlasPlace} place
+ * @param {AtlasSentenceAnswer} place
  * @param {string} path
  * @param {number} head
  * @param {Page} page
