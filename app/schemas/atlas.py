@@ -231,6 +231,7 @@ class AtlasPartedAnswer(Answer):
 
     text: str
     moved: float
+    by_chance: float
 
 
 class AtlasMatchesAnswer(Answer):

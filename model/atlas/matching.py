@@ -125,7 +125,7 @@ def compared(
     """
     pairs = match(*map(heads_of, profiles))
     texts, shares = moved(model, other, pairs)
-    by_text = shares[0].mean(axis=0)
+    by_text, by_chance = shares.mean(axis=1)
     means = shares.mean(axis=2).tolist() if texts else np.full((2, len(pairs)), None).tolist()
     return {
         "other": other.id,
@@ -144,7 +144,7 @@ def compared(
         ],
         "n_texts": len(texts),
         "texts": [
-            {"text": texts[at], "moved": float(by_text[at])}
-            for at in by_text.argsort()[::-1][:n_texts]
+            {"text": texts[at], "moved": float(by_text[at]), "by_chance": float(by_chance[at])}
+            for at in np.argsort(-by_text / by_chance)[:n_texts]  # in a long text all moves more
         ],
     }

@@ -137,6 +137,7 @@ export interface AtlasPairAnswer {
 export interface AtlasPartedAnswer {
   text: string;
   moved: number;
+  by_chance: number;
 }
 
 export interface AtlasPlaceAnswer {

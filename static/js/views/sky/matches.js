@@ -8,6 +8,7 @@ import { headInWords } from '../../trace/attention.js';
 import { overSentences } from '../../trace/head_measures.js';
 import { counted } from '../../words/lists.js';
 import { percent, share } from '../../words/numbers.js';
+import { shortened } from '../../words/text.js';
 import { dot, rule } from '../../plot/marks/decorations.js';
 import { axesOf } from '../../plot/marks/mark.js';
 import { NOTHING_CHOSEN } from '../../state/state.js';
@@ -18,7 +19,7 @@ import { NOTHING_CHOSEN } from '../../state/state.js';
  * @import { Measure, Measured } from '../../trace/head_measures.js'
  */
 
-const MOST_TEXTS = 3;
+const [MOST_TEXTS, LETTERS] = [3, 60];
 const MATCHED = 'matched by profile; too few sentences are cut alike to compare attention';
 
 /** @param {Trace} trace @param {ViewState} state @returns {Record<string, Ask>} */
@@ -111,8 +112,8 @@ export function partingTexts(state) {
   const compare = { view: 'compare', compare_with: 'model', compare_model: model };
   return texts
     .slice(0, MOST_TEXTS)
-    .map(({ text, moved }) => ({
-      label: `${percent(moved, 0)} elsewhere in “${text}”`,
+    .map(({ text, moved, by_chance: chance }) => ({
+      label: `${percent(moved, 0)} (${percent(chance, 0)} by chance) elsewhere in “${shortened(text, LETTERS)}”`,
       patch: { ...NOTHING_CHOSEN, text, ...compare },
     }));
 }

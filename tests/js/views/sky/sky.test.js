@@ -153,7 +153,7 @@ test('each head is joined to its match in another model, and where they part mos
     ...{ attention: SITE(layer), head, other_attention: SITE(1), other_head: head },
     ...{ similarity: 0.9, similar_by_chance: 0.5, moved, by_chance: 0.7 },
   });
-  const texts = [{ text: 'He said “no”.', moved: 0.5 }];
+  const texts = [{ text: 'He said “no”.', moved: 0.5, by_chance: 0.7 }];
   const figureOf = (matches, n_texts) => {
     const atlas = { other: 'tuned', matches, n_texts, texts };
     const theirs = { trace: { card: { heads: PROFILES } } };
