@@ -44,7 +44,7 @@ export function measuresOf(heads, place, state) {
   const of = matchesOf(heads, place, state);
   /** @param {'similarity'|'moved'} id @param {'similar_by_chance'|'by_chance'} control @param {string} title @param {string} over */
   const measure = (id, control, title, over) => ({
-    ...{ id, title, over, write: (/** @type {number} */ value) => share(value, 2) },
+    ...{ id, title, over, write: (/** @type {number} */ value) => share(value, 3) },
     values: of.map((match) => match?.[id] ?? NaN),
     controls: of.map((match) => match?.[control] ?? NaN),
   });

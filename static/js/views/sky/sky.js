@@ -93,7 +93,7 @@ export const sky = {
           { id: '', title: 'No other model' },
           ...state.cards
             .filter(({ id, head_labels: of }) => id !== trace.model && Object.keys(of ?? {}).length)
-            .map(({ id }) => ({ id, title: id })),
+            .map(({ id, title }) => ({ id, title })),
         ],
         help: 'Join each head to the head of another model that does the most alike',
       }),
