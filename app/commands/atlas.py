@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -73,10 +75,13 @@ def build(
     from headlight.model.atlas.shards import Settings
     from headlight.model.atlas.workers import read_with_ray
     from headlight.model.device import choose_device
+    from headlight.model.extras import needed_by
     from headlight.models.foreign import load_folder
     from headlight.models.model_registry import CHECKS
 
-    _require_libraries()
+    for library in ("PyArrow", "DuckDB"):
+        with needed_by("an atlas", library):
+            import_module(library.lower())
     folder = folder_of(model, settings)
     with usage_errors():
         place = choose_device(device or settings.device)
@@ -104,21 +109,10 @@ def build(
     )
 
 
-def _require_libraries() -> None:
-    from importlib.util import find_spec
-
-    from headlight.model.extras import missing
-
-    for name, module in (("PyArrow", "pyarrow"), ("DuckDB", "duckdb")):
-        if find_spec(module) is None:
-            raise ImportError(missing("an atlas", name))
-
-
 def _tell(progress: Progress) -> None:
     share = progress.n_bytes / progress.total_bytes
-    minutes, seconds = divmod(round(progress.seconds_left), 60)
-    hours, minutes = divmod(minutes, 60)
+    left = timedelta(seconds=round(progress.seconds_left))
     note(
         f"{share:.1%} read · {progress.n_tokens:,} tokens · "
-        f"{progress.tokens_per_second:,.0f} tokens/s · {hours}:{minutes:02}:{seconds:02} left"
+        f"{progress.tokens_per_second:,.0f} tokens/s · {left} left"
     )

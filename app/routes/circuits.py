@@ -27,9 +27,9 @@ async def tasks(
     ] = None,
 ) -> TasksAnswer:
     """Every task that ships, with the rule that its pairs are made by."""
-    from headlight.model.circuits.tasks import described as rules
+    from headlight.model.circuits.tasks import RULES
 
-    listed = list(rules())
+    listed = list(RULES.items())
     if model is None:
         return TasksAnswer(tasks=[TaskAnswer(name=name, rule=rule) for name, rule in listed])
     with ExitStack() as stack:

@@ -11,13 +11,13 @@ those count whose texts have equal numbers of tokens and whose answers are singl
 
 from __future__ import annotations
 
-import json
 import random
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 
 from headlight.model.arithmetic import Problem
 from headlight.model.circuits.pairs import Pair, UnfitPair
@@ -36,28 +36,29 @@ NAMES, PLACES, THINGS, WORDS, EVENTS = (
 )
 
 
+Answers = Annotated[
+    tuple[str, ...],
+    BeforeValidator(lambda given: (given,) if isinstance(given, str) else given),
+    Field(min_length=1),
+]
+
+
 class TextPair(NamedTuple):
     """A pair of texts, and what is right and wrong after the clean one."""
 
     clean: str
     corrupted: str
-    right: tuple[str, ...]
-    wrong: tuple[str, ...]
+    right: Answers
+    wrong: Answers
     target: str | None = None
     corrupted_target: str | None = None
 
 
+_PAIR = TypeAdapter(TextPair)
+
+
 class UnfitTask(ValueError):
     """A task that a model cannot do, or a file that holds no pairs."""
-
-
-@dataclass(frozen=True)
-class Task:
-    """A task: its rule in words, and the pairs that it allows, without end."""
-
-    name: str
-    rule: str
-    draw: Callable[[random.Random], TextPair | None]
 
 
 def _agreement(draw: random.Random) -> TextPair:
@@ -152,15 +153,16 @@ def _carrying(draw: random.Random) -> TextPair | None:
     return _at_digit(begin, first, (second, other), 2)
 
 
-_DRAWN = (
-    *(_agreement, _repetition, _names, _indirect_objects, _greater_than),
-    *(_last_digit, _carrying),
-)
-TASKS = {
-    name: Task(name, _SAID["rules"][name], draw)
-    for draw in _DRAWN
-    for name in [draw.__name__.removeprefix("_")]
+TASKS: Mapping[str, Callable[[random.Random], TextPair | None]] = {
+    draw.__name__.removeprefix("_"): draw
+    for draw in (
+        *(_agreement, _repetition, _names, _indirect_objects, _greater_than),
+        *(_last_digit, _carrying),
+    )
 }
+"""The tasks that ship; each draws a pair, or none that its rule allows."""
+RULES = {name: _SAID["rules"][name] for name in TASKS}
+"""The rule of each task in words."""
 
 
 def task_pairs(
@@ -177,7 +179,7 @@ def task_pairs(
     tried: set[TextPair] = set()
     reason = "the rule allows no pair"
     for _ in range(N_TRIES):
-        made = TASKS[name].draw(draw)
+        made = TASKS[name](draw)
         if made is None or made in tried:
             continue
         tried.add(made)
@@ -261,11 +263,17 @@ def read_task(path: Path) -> list[TextPair]:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise UnfitTask(f"{path} cannot be read: {error}") from error
-    pairs = [
-        _pair_of(line, f"{path}, line {number}")
-        for number, line in enumerate(lines, start=1)
-        if line.strip()
-    ]
+    pairs = []
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            try:
+                pairs.append(_PAIR.validate_json(line))
+            except ValidationError as error:
+                reason = "; ".join(
+                    f"{'.'.join(map(str, each['loc']))}: {each['msg']}".removeprefix(": ")
+                    for each in error.errors()
+                )
+                raise UnfitTask(f"{path}, line {number} is no pair: {reason}") from error
     if not pairs:
         raise UnfitTask(f"{path} holds no pairs; write one a line, as JSON")
     if len(pairs) > MAX_PAIRS:
@@ -277,35 +285,3 @@ def as_request(pairs: Iterable[TextPair]) -> list[dict[str, Any]]:
     """Return pairs as members of the API's circuit request."""
     rows = ({k: v for k, v in pair._asdict().items() if v is not None} for pair in pairs)
     return [{**row, "right": list(row["right"]), "wrong": list(row["wrong"])} for row in rows]
-
-
-def _pair_of(line: str, where: str) -> TextPair:
-    try:
-        row: Any = json.loads(line)
-    except ValueError as error:
-        raise UnfitTask(f"{where} is not JSON: {error}") from error
-    if not isinstance(row, dict):
-        raise UnfitTask(f"{where} is not an object with clean, corrupted, right and wrong")
-    given = dict(row)
-    answers = [_answers(given.pop(name, None)) for name in ("right", "wrong")]
-    texts = [given.pop(name, None) for name in ("clean", "corrupted")]
-    rest = [given.pop(name, None) for name in ("target", "corrupted_target")]
-    is_right = all(isinstance(text, str) for text in texts) and None not in answers
-    if not is_right or given or not all(isinstance(each, str | None) for each in rest):
-        unknown = f"; it has the unknown {next(iter(given))!r}" if given else ""
-        raise UnfitTask(f"{where} needs the texts clean, corrupted, right and wrong{unknown}")
-    return TextPair(*texts, *answers, *rest)
-
-
-def _answers(value: object) -> tuple[str, ...] | None:
-    if isinstance(value, str):
-        return (value,)
-    if isinstance(value, Sequence) and value and all(isinstance(each, str) for each in value):
-        return tuple(value)
-    return None
-
-
-def described() -> Iterator[tuple[str, str]]:
-    """Yield the name and the rule of each task that ships."""
-    for task in TASKS.values():
-        yield task.name, task.rule

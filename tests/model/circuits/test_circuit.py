@@ -10,7 +10,7 @@ from headlight.model.circuits.circuit import find_circuit, measure, ranked
 from headlight.model.circuits.edge_scores import edge_scores
 from headlight.model.circuits.pairs import PairPasses
 from headlight.model.circuits.tasks import (
-    TASKS,
+    RULES,
     TextPair,
     UnfitTask,
     as_request,
@@ -140,7 +140,7 @@ def test_a_task_that_a_tokenizer_cannot_do_is_refused_with_the_reason(small):
         task_pairs(small, "greater_than")
     with pytest.raises(UnfitTask, match="there are agreement"):
         task_pairs(small, "nothing")
-    assert all(task.rule.endswith(".") for task in TASKS.values())
+    assert all(rule.endswith(".") for rule in RULES.values())
 
 
 def test_pairs_are_written_and_read_again(small, tmp_path):
@@ -154,10 +154,11 @@ def test_pairs_are_written_and_read_again(small, tmp_path):
     ("content", "message"),
     [
         ("", "holds no pairs"),
-        ("not json", "line 1 is not JSON"),
-        ("[1]", "is not an object"),
-        ('{"clean": "a", "corrupted": "b", "right": " c"}', "needs the texts"),
-        ('{"clean": "a", "corrupted": "b", "right": " c", "wrong": " d", "x": 1}', "unknown 'x'"),
+        ("not json", "line 1 is no pair: Invalid JSON"),
+        ("[1]", "line 1 is no pair: "),
+        ('{"clean": "a", "corrupted": "b", "right": " c"}', "wrong: "),
+        ('{"clean": "a", "corrupted": "b", "right": [], "wrong": " d"}', "right: "),
+        ('{"clean": "a", "corrupted": "b", "right": " c", "wrong": " d", "x": 1}', "x: Extra"),
     ],
 )
 def test_a_file_that_holds_no_pairs_is_refused(tmp_path, content, message):
