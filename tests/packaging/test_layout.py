@@ -77,13 +77,13 @@ JS_FOLDERS = ["words", "trace", "rules", "state", "api", "plot", "ui", "views"]
 
 # Lines of code a folder may have. A commit that raises a number says in its body why.
 MOST_LINES = {
-    "app": 25_270,
-    "lab": 9_120,
-    "model": 37_450,
+    "app": 25_290,
+    "lab": 9_100,
+    "model": 37_500,
     "model/analysis": 4_580,
     "model/attention": 1_780,
     "model/foreign": 9_010,
-    "static/js": 46_350,
+    "static/js": 46_300,
     "static/js/views": 18_100,
 }
 MOST_OWN_LINES = 60
