@@ -1,6 +1,5 @@
 """The load of the experts and the tokens that they take, counted one by one."""
 
-import math
 from collections import Counter
 
 import pytest
@@ -8,6 +7,7 @@ import torch
 
 from headlight.lab.evaluation.moe import KINDS, TokenKinds, count_taken, expert_tokens
 from headlight.model.corpus import CorpusError, TokenStream
+from headlight.model.distributions import wilson
 from headlight.model.tokenizer import train_tokenizer
 
 DOCUMENTS = ["The quick brown fox jumps over the lazy dog, and the cat. " * 8, "A tree.\n"]
@@ -33,14 +33,6 @@ def routed_by_hand(checkpoint):
     return seen, taken
 
 
-def wilson(part, whole):
-    """Return the lower end of the interval at 95 %, as textbooks have it."""
-    z, p = 1.959964, part / whole
-    middle = p + z * z / (2 * whole)
-    spread = z * math.sqrt(p * (1 - p) / whole + z * z / (4 * whole * whole))
-    return (middle - spread) / (1 + z * z / whole)
-
-
 def test_every_expert_takes_what_it_was_counted_to_take(checkpoint):
     seen, taken = routed_by_hand(checkpoint)
     figures = expert_tokens(checkpoint, DOCUMENTS, least_count=2, n_listed=5)
@@ -50,11 +42,11 @@ def test_every_expert_takes_what_it_was_counted_to_take(checkpoint):
     for mine, expert in zip(taken, figures["layers"][LAYER], strict=True):
         share = mine.total() / seen.total()
         assert expert["share"] == pytest.approx(share, abs=6e-5)
-        ranks = {token: wilson(mine[token], n) for token, n in seen.items() if n >= 2}
+        ranks = {token: wilson(mine[token], n)[0] for token, n in seen.items() if n >= 2}
         best = sorted((token for token in ranks if ranks[token] > share), key=lambda t: -ranks[t])
         told = {token["text"]: (token["share"], token["count"]) for token in expert["tokens"]}
         assert [ranks[token] for token in best[:5]] == pytest.approx(
-            [wilson(round(part * n), n) for part, n in told.values()], abs=1e-3
+            [wilson(round(part * n), n)[0] for part, n in told.values()], abs=1e-3
         )
         for token in seen:
             if text_of(token) in told:
