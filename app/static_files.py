@@ -84,16 +84,14 @@ class HashedFiles(StaticFiles):
                 response = await super().get_response(path, scope)
             except (OSError, ValueError) as error:  # a name that no file can have
                 raise HTTPException(404) from error
-            if isinstance(response, FileResponse) and _is_compressible(response.media_type or ""):
+            kind = response.media_type or ""
+            is_text = kind.startswith("text/") or kind in _COMPRESSIBLE
+            if isinstance(response, FileResponse) and is_text:
                 response = await to_thread.run_sync(
                     _packed, Path(response.path), response.media_type, headers
                 )
         response.headers["Cache-Control"] = IMMUTABLE
         return response
-
-
-def _is_compressible(media_type: str) -> bool:
-    return media_type.startswith("text/") or media_type in _COMPRESSIBLE
 
 
 def _packed(file: Path | str, media_type: str | None, headers: Headers) -> Response:

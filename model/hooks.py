@@ -252,11 +252,6 @@ class SkipInitialisation(FunctionMode):
         return func(*args, **kwargs)
 
 
-def count_heads(points: Iterable[HookPoint]) -> int:
-    """Return the number of heads of the points with a head axis; 0 if there is none."""
-    return max((point.sizes.get("head", 0) for point in points), default=0)
-
-
 class HookedModule(nn.Module):
     """A model whose hook points can be listed, captured and edited by name."""
 
@@ -310,7 +305,8 @@ class HookedModule(nn.Module):
             require_layers(layers, points)
             names = [name for name in names if layer_of(name) in {None, *layers}]
         if heads is not None:
-            require_heads(heads, count_heads(points.values()))
+            counts = (point.sizes.get("head", 0) for point in points.values())
+            require_heads(heads, max(counts, default=0))
         with self.capture_sites(names, None if heads is None else tuple(heads)) as capture:
             yield capture
 

@@ -10,18 +10,12 @@ from __future__ import annotations
 import re
 from functools import cache
 
-_BYTE = re.compile(rb"\\x([0-9a-f]{2})")
 _LOOKS_LIKE_A_BYTE = re.compile(rb"\\(?=x[0-9a-f]{2})")
 
 
 def name_of_bytes(data: bytes) -> str:
     """Return the name of a token that consists of these bytes."""
     return _LOOKS_LIKE_A_BYTE.sub(rb"\\x5c", data).decode(errors="backslashreplace")
-
-
-def bytes_of_name(name: str) -> bytes:
-    """Return the bytes that `name_of_bytes` has named."""
-    return _BYTE.sub(lambda found: bytes([int(found[1], 16)]), name.encode())
 
 
 @cache

@@ -219,7 +219,8 @@ class _Attributor:
             self._tell_remainder(parts)
         arrays = {"logits": self.logits, "parts": np.stack(list(parts.values())), **details}
         named = {
-            name: NamedArray(_axes(name), data.astype(np.float32)) for name, data in arrays.items()
+            name: NamedArray(_AXES[name.rpartition(".")[2]], data.astype(np.float32))
+            for name, data in arrays.items()
         }
         return Attribution(named, tuple(parts), self.omitted)
 
@@ -337,10 +338,6 @@ _AXES: dict[str, tuple[str, ...]] = {
     "feed_forward": ("layer",),
     "experts": ("layer", "expert"),
 }
-
-
-def _axes(name: str) -> tuple[str, ...]:
-    return _AXES[name.rpartition(".")[2]]
 
 
 def normalised_stream(description: Description) -> str | None:

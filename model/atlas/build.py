@@ -132,7 +132,9 @@ def _read_missing(
     named = settings.named(checkpoint)
     done = {path.stem for path in (out / layout.SHARDS).glob("*.json")}
     missing = [part for part in ranges if part.key(named) not in done]
-    sizes = {part.number: _size(part) for part in ranges}
+    # The bytes of a row group are not known before it is read.
+    is_file = {part.number: not part.path.lower().endswith(".parquet") for part in ranges}
+    sizes = {part.number: part.end - part.start if is_file[part.number] else 1 for part in ranges}
     total = sum(sizes.values())
     n_bytes = total - sum(sizes[part.number] for part in missing)
     began, before, n_tokens = perf_counter(), n_bytes, 0
@@ -147,11 +149,6 @@ def _read_missing(
         took = perf_counter() - began
         left = took * (total - n_bytes) / max(n_bytes - before, 1)
         on_progress(Progress(n_bytes, total, n_tokens, n_tokens / took, left))
-
-
-def _size(part: Range) -> int:
-    """Return the bytes of a range; those of a row group are not known before it is read."""
-    return 1 if part.path.lower().endswith(".parquet") else part.end - part.start
 
 
 def _shards(out: Path, keys: Iterable[str]) -> Iterator[dict[str, Any]]:

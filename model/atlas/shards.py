@@ -352,11 +352,7 @@ class _Shard:
         columns["weight"] = np.rint(weight * layout.FULL_WEIGHT).astype(np.uint16)
         columns["sentence"] = self._global(numbers)
         order = np.lexsort((query, numbers, head, words))
-        return pa.table({name: _taken(column, order) for name, column in columns.items()})
-
-
-def _taken(column: Any, order: np.ndarray[Any, Any]) -> Any:
-    return column[order] if isinstance(column, np.ndarray) else column.take(order)
+        return pa.table(columns).take(pa.array(order))
 
 
 def _untagged(words: Sequence[str]) -> list[str]:

@@ -178,7 +178,8 @@ def blockwise_attention(
                 n_finished += (heads.stop - heads.start) * _cells(terms, at[1], n_keys, step, start)
                 watch.report(n_finished / n_cells)
                 watch.show(path, heads, observer.map, at[1])
-            exact = shared_keys.to(_finest(shared_keys)) if chosen else shared_keys
+            is_exact = chosen and shared_keys.device.type != "mps"  # which has no float64
+            exact = shared_keys.double() if is_exact else shared_keys
             for number, query in enumerate(chosen):
                 at = (query, query + 1)
                 place = _Place(row, heads, at, *seen.at(at), False)
@@ -425,11 +426,6 @@ def _exact_row(
             columns, mask = place.hidden
             weights[:, part][:, columns].masked_fill_(mask, 0)
     return weights
-
-
-def _finest(keys: Tensor) -> torch.dtype:
-    """Return float64 if the device has it."""
-    return keys.dtype if keys.device.type == "mps" else torch.float64
 
 
 def _is_bounded(queries: Tensor, keys: Tensor, terms: ScoreTerms) -> bool:

@@ -62,7 +62,8 @@ def run(parameters: Thinking) -> Iterator[Arrays]:
     """Sample the chains that vote."""
     checkpoint = shipped(parameters.model)
     problems = split().test[: parameters.n_problems]
-    rounds = [_sample(checkpoint, problems, seed, parameters) for seed in _seeds(parameters, 0)]
+    seeds = (1000 * parameters.seed + number for number in range(parameters.n_chains))
+    rounds = [_sample(checkpoint, problems, seed, parameters) for seed in seeds]
     chains = [list(of) for of in zip(*rounds, strict=True)]  # by problem
     counts = range(1, parameters.n_chains + 1)
     answers = [problem.answer for problem in problems]
@@ -77,10 +78,6 @@ def run(parameters: Thinking) -> Iterator[Arrays]:
         },
         **_adaptive(answers, chains),
     }
-
-
-def _seeds(parameters: Thinking, first: int) -> list[int]:
-    return [1000 * parameters.seed + first + number for number in range(parameters.n_chains)]
 
 
 def _sample(

@@ -128,7 +128,9 @@ def _install_hooks(module: nn.Module, hooks: Sequence[Hook]) -> None:
             if hook.gain is None:
                 edited = _passed(hook, parts[place], _n_rows())
             else:
-                edited = _passed_gain(hook, _first_tensor(args, kwargs), parts[place])
+                given = (*args, *kwargs.values())
+                first = next(each for each in given if isinstance(each, Tensor))
+                edited = _passed_gain(hook, first, parts[place])
             changed |= edited is not parts[place]
             parts[place] = edited
         if not changed:
@@ -139,10 +141,6 @@ def _install_hooks(module: nn.Module, hooks: Sequence[Hook]) -> None:
         module.register_forward_pre_hook(enter, with_kwargs=True)
     if leaving:
         module.register_forward_hook(leave, with_kwargs=True)
-
-
-def _first_tensor(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
-    return next(each for each in (*args, *kwargs.values()) if isinstance(each, Tensor))
 
 
 def _of_this_call(hooks: Sequence[Hook], key: tuple[int, str]) -> Iterator[Hook]:

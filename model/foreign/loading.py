@@ -327,6 +327,7 @@ def build(
     del bare
     weights = read()  # no other build waits for a stranger's files
     with quiet(), building(), SkipInitialisation(of_meta_alone=True):
+        has_experts = kind._can_set_experts_implementation()  # which can run one by one
         try:
             model, info = kind.from_pretrained(
                 None,
@@ -336,7 +337,7 @@ def build(
                 attn_implementation="eager",
                 output_loading_info=True,
                 ignore_mismatched_sizes=True,  # `_require_complete` names them
-                **experts_of(kind),
+                **({"experts_implementation": "eager"} if has_experts else {}),
                 **parts_of(kind),
             )
         except Exception as error:
@@ -345,11 +346,6 @@ def build(
     model.eval()
     built: nn.Module = model
     return built
-
-
-def experts_of(kind: type[Any]) -> dict[str, str]:
-    """Return the argument that runs experts one by one, for a model that lets this be chosen."""
-    return {"experts_implementation": "eager"} if kind._can_set_experts_implementation() else {}
 
 
 def parts_of(kind: type[Any]) -> dict[str, bool]:

@@ -100,8 +100,9 @@ def layers_of(model: nn.Module, kind: str, recorded: Recorder) -> list[NamedLaye
         containers.setdefault(stack, set()).add(name.rpartition(".")[0])
         layer = by_start.setdefault(call.start, NamedLayer(stack, -1, call, []))
         which = "cross_attention" if n_queries != n_keys else "self_attention"
-        if which in layer.attentions:
-            if _repeats(layer.attentions[which], attention):
+        if known := layer.attentions.get(which):
+            # A module may attend twice with the same weights, to other values.
+            if known.call is attention.call and same(attention.weights, known.weights):
                 layer.repeated.add(which)
                 continue
             return _attentions_alone(recorded, kind)
@@ -137,11 +138,6 @@ def layers_of(model: nn.Module, kind: str, recorded: Recorder) -> list[NamedLaye
             None,
         )
     return layers
-
-
-def _repeats(first: AttentionCall, second: AttentionCall) -> bool:
-    """Return True if a module attends twice with the same weights, to other values."""
-    return first.call is second.call and same(second.weights, first.weights)
 
 
 def _attentions_alone(recorded: Recorder, kind: str) -> list[NamedLayer]:

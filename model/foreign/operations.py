@@ -106,7 +106,11 @@ class OperationRecorder:
         if self.weights is None:
             factors = product.left, product.right
             self.products.append((*factors, result.numel(), self._n_products))
-        elif self.context is None and _is_average(product.left, self.weights):
+        elif (
+            self.context is None
+            and product.left.numel() == self.weights.numel()
+            and (product.left.shape[-2:] == self.weights.shape[-2:])
+        ):
             self.values, self.context = product.right, product.arrange(result)
             self._finish()
         return result
@@ -124,10 +128,6 @@ class OperationRecorder:
                 self.factors, match = (left, right), number
                 break
         self.order = Order(match, self._place, self._n_products)
-
-
-def _is_average(left: Tensor, weights: Tensor) -> bool:
-    return left.numel() == weights.numel() and left.shape[-2:] == weights.shape[-2:]
 
 
 class OperationTap(FunctionMode):

@@ -196,7 +196,8 @@ class ForeignPasses:
 
         An older model file whose weights are captured or changed computes them whole.
         """
-        if not self.is_streamed or not any(map(_is_observed, sites)):
+        names = {site.rpartition(".")[2] for site in sites}
+        if not self.is_streamed or not names & set(OBSERVED_AXES):
             return False
         edited = (site for site, _ in self._site_edits(interventions))
         unscaled = unscaled_paths(self.config, interventions, self.paths)
@@ -318,10 +319,6 @@ class ForeignPasses:
     def dummy_id(self) -> int:
         """Return a token that does not change how a text is read."""
         return next(token for token in range(len(self.avoided) + 1) if token not in self.avoided)
-
-
-def _is_observed(site: str) -> bool:
-    return site.rpartition(".")[2] in OBSERVED_AXES
 
 
 def _pairs(

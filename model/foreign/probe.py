@@ -278,7 +278,8 @@ class Recorder:
             is_attention = is_attention_shape(scores) and tuple(scores.shape[-2:]) in self.lengths
             self.softmaxes.append((type(call.module).__name__, tuple(scores.shape)))
             self.n_unnamed_softmaxes += is_attention or scores.ndim >= 4
-            is_small = not is_attention and scores.ndim < 4 and not _is_filter(scores)
+            is_filter = scores.ndim == 3 and scores.shape[-1] == 1  # each token's of a convolution
+            is_small = not is_attention and scores.ndim < 4 and not is_filter
             self._n_small_softmaxes[scores.shape[-1]] += is_small
         if func in SOFTMAXES or func in PRODUCTS:
             for outer in self._stack:
@@ -289,11 +290,6 @@ class Recorder:
         if was_open and call.operations.context is not None:
             self._add_older(call)
         return result
-
-
-def _is_filter(scores: Tensor) -> bool:
-    """Return True if a softmax (token, place, 1) makes each token's filter of a convolution."""
-    return scores.ndim == 3 and scores.shape[-1] == 1
 
 
 def _is_bare(module: nn.Module) -> bool:

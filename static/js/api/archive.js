@@ -220,10 +220,18 @@ export function openText(buffer, tile = null) {
   /** @param {Ask} body */
   function holds({ model = whole.model, text = whole.text, target = whole.target, ...body }) {
     if (body.card) return body.card === card.id;
-    if (body.tile) return tile !== null && isSameTile(tile.query, body.tile);
+    if (body.tile) {
+      const { id: _, ...wanted } = body.tile; // the id is that of a trace, which differs
+      const isHeld = Object.entries(wanted).every(
+        ([name, value]) => tile?.query[name] === `${value}`,
+      );
+      return tile !== null && isHeld;
+    }
     if (model !== whole.model || text !== whole.text || target !== whole.target) return false;
     if (isOverview && recorded(body)) return true;
-    if (isOverview) return !PARTS.some((part) => part in body) || isOfRows(body, whole, card);
+    const { queries: _, predictions: __, ...ofRows } = body; // queries only let a text be long
+    const isOfRows = Boolean(body.capture?.length) && isWithin(ofRows, whole, card);
+    if (isOverview) return !PARTS.some((part) => part in body) || isOfRows;
     return recorded(body) !== undefined || isWithin(body, whole, card);
   }
 
@@ -249,30 +257,11 @@ function joined(planes) {
 }
 
 /**
- * @param {Record<string, string>} held
- * @param {Record<string, string|number>} wanted with the id of a trace, which differs
- */
-function isSameTile(held, { id: _, ...wanted }) {
-  return Object.entries(wanted).every(([name, value]) => held[name] === String(value));
-}
-
-/**
  * Return the request as the file writes it: its capture says nothing if it is empty.
  * @param {Ask} body
  */
 function sorted({ capture = [], ...body }) {
   return capture.length > 0 ? { capture, ...body } : body;
-}
-
-/**
- * Return true if a trace holds the numbers of rows that a request names. The queries of the request
- * only let its text be long.
- * @param {Ask} body
- * @param {Trace} trace
- * @param {Card} card
- */
-function isOfRows({ queries: _, predictions: __, ...body }, trace, card) {
-  return Boolean(body.capture?.length) && isWithin(body, trace, card);
 }
 
 /**

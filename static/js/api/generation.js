@@ -118,7 +118,8 @@ export class Writer {
     }
     if (signal.aborted) return;
     this.#job = null;
-    const limit = limitOf(this.#problem);
+    const { type = '', limit: told } = this.#problem ?? {};
+    const limit = (type.endsWith(':too-many-new-tokens') && told) || 0;
     if (limit >= 1 && limit < this.#most) {
       this.#most = limit;
       this.#run(kind, count);
@@ -260,15 +261,6 @@ function idsOf(path) {
 /** @param {Subject} subject @param {number[]} path */
 function keyOf({ model, text, sampling }, path) {
   return JSON.stringify([model, text, sampling, path]);
-}
-
-/**
- * Return the limit of a server that generates fewer tokens than requested.
- * @param {Problem|null} problem
- * @returns {number} 0 for any other problem
- */
-function limitOf(problem) {
-  return (problem?.type?.endsWith(':too-many-new-tokens') && problem.limit) || 0;
 }
 
 /** @param {number} milliseconds */

@@ -179,16 +179,6 @@ export function curlOf(origin, { path, body }) {
 }
 
 /**
- * @param {string} origin
- * @param {Call[]} calls
- * @param {string} [made] what the page does with the answers, in plain words that do no harm in a shell
- * @returns {string} a line for each, and one that says what is made of them
- */
-export function commandsOf(origin, calls, made) {
-  return [...calls.map((call) => curlOf(origin, call)), ...(made ? [`# ${made}`] : [])].join('\n');
-}
-
-/**
  * @param {string} origin `http://127.0.0.1:8000`
  * @param {Call[]} calls the second is of a change, or of the pass that the first is compared with
  * @param {{quantity: string, made?: string}} grid what the drawing shows

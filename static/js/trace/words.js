@@ -157,7 +157,8 @@ export function toggled(trace, index, words) {
   const token = trace.tokens[index];
   if (isMask(token)) {
     const word = wordBehind(trace.tokens, index, words);
-    return word === '' ? null : filled(trace, index, spaceBefore(trace.text, token) + word, words);
+    const space = [...trace.text][token.start] === ' ' ? ' ' : ''; // which the mask takes in
+    return word === '' ? null : filled(trace, index, space + word, words);
   }
   return masked(trace, index, words);
 }
@@ -211,15 +212,6 @@ export function filled({ text, tokens }, index, piece, words) {
     words: joinWords(list),
     query: index,
   };
-}
-
-/**
- * Return the space before a mask, which the mask takes in.
- * @param {string} text
- * @param {Token} token
- */
-function spaceBefore(text, { start }) {
-  return [...text][start] === ' ' ? ' ' : '';
 }
 
 /** @param {string[]} characters @param {number} start @param {number} end @param {string} piece */

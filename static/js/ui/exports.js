@@ -7,7 +7,7 @@ import { arrived, BASE, call, fetchSafetensors } from '../api/calls.js';
 import { capitalised, counted } from '../words/lists.js';
 import { inBytes } from '../words/numbers.js';
 import { openingElement, openingOf, tileElement } from '../rules/presentation.js';
-import { callsOf, commandsOf, madeOf, originOf, pythonOf } from '../api/request_code.js';
+import { callsOf, curlOf, madeOf, originOf, pythonOf } from '../api/request_code.js';
 import { serverAddress } from '../api/root.js';
 import { withoutNulls } from '../trace/trace.js';
 import { save, element } from './dom.js';
@@ -135,7 +135,9 @@ export async function saveNumbers({ trace, figure, cards, name }) {
 
 /** @param {Subject} of */
 export async function copyCurl({ trace, figure }) {
-  await copy(commandsOf(serverAddress(), callsOf(trace, figure.grid), figure.grid.made));
+  const { made } = figure.grid;
+  const calls = callsOf(trace, figure.grid).map((call) => curlOf(serverAddress(), call));
+  await copy([...calls, ...(made ? [`# ${made}`] : [])].join('\n'));
   return 'Command copied';
 }
 

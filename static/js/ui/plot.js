@@ -128,7 +128,9 @@ export function createPlot({ onCell, onChoose, onGoingOn = () => {} }) {
       await renderer.draw(wanted);
       drawing.style.minHeight = '';
       drawing.querySelector('.plot-waiting')?.remove();
-      if (cell && !isSameKind(figure?.grid, grid, cell)) cell = null;
+      // Resized, a drawing may lie on its other side: the cell then means another.
+      const isTurned = figure?.grid.rowTitle !== grid.rowTitle;
+      if (cell && (isTurned || cell.row >= grid.rows || cell.column >= grid.columns)) cell = null;
       figure = wanted;
       showMarks();
       await zooming.let(grid);
@@ -316,16 +318,6 @@ export function reaction({ key, altKey, shiftKey, ctrlKey, metaKey }, grid, cell
   if (patch) return { does: 'move', patch };
   const to = walk(cell ?? startOf(grid), key, grid, ctrlKey || metaKey);
   return to && { does: 'point', cell: to };
-}
-
-/**
- * Return true if the cell still means the same. Resized, a drawing may lie on its other side.
- * @param {Grid|undefined} before
- * @param {Grid} grid
- * @param {Cell} cell
- */
-function isSameKind(before, { rows, columns, rowTitle }, cell) {
-  return before?.rowTitle === rowTitle && cell.row < rows && cell.column < columns;
 }
 
 /** @param {Cell|null} a @param {Cell|null} b */

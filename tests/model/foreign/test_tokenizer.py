@@ -8,7 +8,7 @@ import transformers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 from headlight.model.foreign.tokenizer import ForeignTokenizer
-from headlight.model.token_names import bytes_of_name, name_of_bytes
+from headlight.model.token_names import name_of_bytes
 
 CORPUS = [
     "The cat sat on the mat. A naïve café — office, 12 apples!",
@@ -29,6 +29,10 @@ TEXTS = {
     "capitals": "THE Cat SAT",
     "unknown letters": "ᚠᚢ cat ꙮ",
 }
+
+
+def bytes_of_name(name):
+    return re.sub(rb"\\x([0-9a-f]{2})", lambda byte: bytes([int(byte[1], 16)]), name.encode())
 
 
 def text_of_names(names):

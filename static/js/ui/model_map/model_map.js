@@ -285,7 +285,9 @@ function createKey() {
     show({ effects, theme, isAwaited, pass, role }) {
       const isSigned = effects !== null || isAwaited;
       const scale = isSigned ? diverging(theme) : sequential(theme);
-      const stops = Array.from({ length: 9 }, (_, at) => css(scale, levelFor(at / 8, isSigned)));
+      const stops = Array.from({ length: 9 }, (_, at) =>
+        css(scale, isSigned ? signedLevel(at / 4 - 1) : computeLevel((at / 8) * DARKEST, 1)),
+      );
       ramp.style.setProperty('--scale', `linear-gradient(to right, ${stops.join(', ')})`);
       const most = effects ? amount(effects.most, 2) : '';
       ramp.dataset.least = isAwaited ? '−' : effects ? `−${most}` : '0';
@@ -306,15 +308,6 @@ function createKey() {
       words.textContent = pass && !isAwaited ? `${said}, ${pass}` : said;
     },
   };
-}
-
-/**
- * Return the level of a place on the key's scale.
- * @param {number} at 0 to 1
- * @param {boolean} isSigned
- */
-function levelFor(at, isSigned) {
-  return isSigned ? signedLevel(2 * at - 1) : computeLevel(at * DARKEST, 1);
 }
 
 /** @param {number} effect −1 to 1 */

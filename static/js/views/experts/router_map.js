@@ -11,7 +11,7 @@ import { isNarrow, band, linear, tokenBand } from '../../plot/scales.js';
 import { bar } from '../../plot/marks/bar.js';
 import { cell } from '../../plot/marks/mark.js';
 import { rect, ruleAt, text } from '../../plot/marks/decorations.js';
-import { choicesInWords, pathOverlap, routeInWords, routeNumber, tintOf } from './routing.js';
+import { choicesInWords, pathOverlap, routeInWords, tintOf } from './routing.js';
 import { panes } from '../../plot/panes.js';
 
 /** @import { Scene } from './experts.js' @import { Routing, Stage } from './routing.js' */
@@ -106,7 +106,10 @@ function mapOf({ tokens, nameOf, choose }, { layer, routing }, narrow) {
     spot: ({ row, column }) => weightOf(row, column) !== undefined,
     format: (probability) => share(probability, 4),
     name: ({ row, column }) => `${named(tokens, column)} → expert ${row}`,
-    number: ({ row, column, value }) => routeNumber(value, weightOf(row, column)),
+    number({ row, column, value }) {
+      const weight = weightOf(row, column);
+      return share(value, 4) + (weight === undefined ? '' : `, chosen: weight ${share(weight)}`);
+    },
     say: ({ row, column, value }) =>
       `${capitalised(routeInWords(named(tokens, column), row, value, weightOf(row, column)))} (${nameOf(layer)})`,
     choose: ({ column }) => ({ ...choose(column), layer }),

@@ -192,15 +192,6 @@ export function pathInWords(tokens, token, stages) {
 }
 
 /**
- * Return the probability of an expert for the tip, with its weight if it was chosen.
- * @param {number} probability
- * @param {number|undefined} weight
- */
-export function routeNumber(probability, weight) {
-  return share(probability, 4) + (weight === undefined ? '' : `, chosen: weight ${share(weight)}`);
-}
-
-/**
  * Say what a router gives an expert, within a sentence.
  * @param {string} name of the token
  * @param {number} expert

@@ -98,7 +98,9 @@ export function tiledRegion(overview, state) {
   const isKept = overview.tile
     ? isTileOf(overview.tile, attention, state.head, region)
     : (overview.tiles?.includes(attention) ?? true);
-  return isFine || !isKept || !isTile(region) ? null : region;
+  const { queries, keys } = region;
+  const nCells = (queries[1] - queries[0]) * (keys[1] - keys[0]);
+  return isFine || !isKept || nCells > MOST_TILE_CELLS ? null : region;
 }
 
 /**
@@ -231,14 +233,6 @@ export function binWidth(length, bins = BINS) {
 /** @param {Size} size @returns {Region} */
 export function wholeOf({ queries, keys }) {
   return { queries: [0, queries], keys: [0, keys] };
-}
-
-/**
- * Return true if the server can compute a region from the queries and keys that it keeps.
- * @param {Region} region
- */
-function isTile({ queries, keys }) {
-  return (queries[1] - queries[0]) * (keys[1] - keys[0]) <= MOST_TILE_CELLS;
 }
 
 /**

@@ -135,8 +135,11 @@ function lastLayer(trace) {
  */
 function adding(trace, state, { query, tokens, guesses }) {
   /** @param {(piece: string) => Patch|null} write @returns {(row: number) => Patch} */
-  const choose = (write) => (row) =>
-    canBeTyped(guesses[row].text) ? (write(asTyped(guesses[row].text)) ?? {}) : {};
+  const choose = (write) => (row) => {
+    const { text } = guesses[row]; // special tokens and parts of a character cannot be typed
+    const isTyped = bytesInWords(text) === null && !/^<\/?s>$/.test(text) && text !== MASK;
+    return isTyped ? (write(asTyped(text)) ?? {}) : {};
+  };
   if (isLabelling(trace)) return {};
   if (isFilling(trace)) {
     if (!isMask(tokens[query]))
@@ -161,14 +164,6 @@ function adding(trace, state, { query, tokens, guesses }) {
       note: `Choose a bar to add it to the ${whole}.`,
     },
   };
-}
-
-/**
- * Return true if a token can be typed: special tokens and parts of a character cannot.
- * @param {string} piece
- */
-function canBeTyped(piece) {
-  return bytesInWords(piece) === null && !/^<\/?s>$/.test(piece) && piece !== MASK;
 }
 
 /**
