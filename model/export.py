@@ -5,17 +5,20 @@ and edits, and the NumPy functions of `headlight.model.analysis`. Nothing is wri
 inputs, which have no effect where they are neutral:
 
 - ``ids`` (row, query), and ``is_typed``, ``is_special``, ``is_first_word`` (query): `TokenFacts`;
+  of an encoder–decoder they are the source's, those of the target begin with ``target_``, and
+  ``words`` and ``target_words`` (word, token) are 1 for the tokens of a word;
 - ``heads`` (row, attention, head): by what each context is multiplied; 0 switches a head off;
 - ``networks`` (row, network): the same of what a network or a layer of experts writes;
 - ``experts`` (network, expert): 0 for one that is never chosen; ``factors`` (attention): of scores;
 - ``set_at`` (edit, 3): attention, head and query of rows of weights that ``set_to`` (edit, key)
-  replaces; an attention of −1 is none;
+  replaces, as long as the longer text; an attention of −1 is none;
 - ``position`` of the prediction to explain, ``token`` and ``against``: ids, or −1 for the likeliest
   and for the rival of `headlight.model.analysis.reasons`, −2 for the likeliest other one;
 - ``in_text`` (vocab): whether a token is spelled like a word of the text.
 
 Its outputs are the sites and ``analyses.{id}.{array}`` of the first row, without a batch axis; of
-``reasons`` those of all rows: the text itself, then without one part each.
+``reasons`` those of all rows: the text itself, then without one part each. An encoder–decoder also
+has ``analyses.search``, the likeliest tokens after the position: a beam is rows of one pass.
 """
 
 from __future__ import annotations
@@ -24,8 +27,9 @@ import json
 import logging
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from copy import copy
 from dataclasses import replace
 from fnmatch import fnmatch
 from functools import partial
@@ -37,10 +41,11 @@ import torch
 import torch._numpy as torch_numpy
 from torch import Tensor, nn
 
+from headlight.model.analysis.alignment import alignment, membership
 from headlight.model.analysis.attention_by_distance import attention_by_distance
 from headlight.model.analysis.head_labels import LABELS, TokenFacts, label_heads, token_facts
 from headlight.model.analysis.head_outputs import head_norms, head_outputs, value_weighted
-from headlight.model.analysis.layers import attentions_of
+from headlight.model.analysis.layers import ATTENTIONS, attentions_of
 from headlight.model.analysis.logit_attribution import LogitDifference, logit_attribution
 from headlight.model.analysis.logit_lens import logit_lens
 from headlight.model.analysis.next_token import next_token
@@ -57,13 +62,17 @@ from headlight.model.analysis.reasons import (
 from headlight.model.analysis.residual_stream import residual_stream
 from headlight.model.analysis.rollout import rollout
 from headlight.model.attention.observer import OBSERVED_AXES
+from headlight.model.checkpoint.card import aligner_of
 from headlight.model.checkpoint.checkpoint import Checkpoint
 from headlight.model.checkpoint.exits import PARAMETERS, norm_and_unembedding
 from headlight.model.corpus import read_lines
 from headlight.model.distributions import top_k
 from headlight.model.extras import needed_by
+from headlight.model.generation.translation import Beam, in_target
 from headlight.model.profiles.folder import SAMPLE
-from headlight.model.trace import NamedArray, Token, Trace
+from headlight.model.trace import NamedArray, Trace
+from headlight.model.tracing import ModelInput, tokenize, with_translations
+from headlight.model.transformer import Transformer
 
 
 @contextmanager
@@ -101,6 +110,15 @@ class Derived(nn.Module):
         self.config, model = checkpoint.config, checkpoint.model
         self.attentions = {facts.path: facts for facts in checkpoint.description.attentions}
         self.axes = {name: axes for name, (axes, _) in exported_sites(checkpoint).items()}
+        self.stack = "decoder" if self.config.has_decoder else "encoder"  # that predicts
+        self.kinds = {
+            kind: some
+            for kind in ATTENTIONS
+            if (some := _places(self.attentions, f"{self.stack}.*{kind}"))
+        }
+        self.networks = _places(networks_of(checkpoint), f"{self.stack}.*")
+        self.aligner = aligner_of(checkpoint.description.card)
+        self.start_id = checkpoint.tokenizer.start_id
         self.of_end = [
             name for name in model.weights() if any(fnmatch(name, glob) for glob in PARAMETERS)
         ]
@@ -162,6 +180,13 @@ class Derived(nn.Module):
             "rollout": rollout(trace),
             "value_weighted": value_weighted(trace, constants),
         }
+        if "words" in facts:
+            best = in_target(logits, self.start_id).topk(2 * Beam().width)
+            choices = (("scores", best.values), ("ids", best.indices))
+            search = {name: NamedArray(("row", "choice"), each.numpy()) for name, each in choices}
+            words = facts["words"].numpy(), facts["target_words"].numpy()
+            aligned = alignment(trace, self.aligner, words)
+            results |= {"alignment": aligned, "search": search}
         named = {
             f"analyses.{name}.{key}": array
             for name, arrays in results.items()
@@ -181,7 +206,7 @@ class Derived(nn.Module):
             name: replace(array, data=array.data.take(at, axis=array.axes.index(axis)))
             for axis in ("query", "position")
             for name, array in trace.tensors.items()
-            if axis in array.axes
+            if axis in array.axes and name.startswith((self.stack, "logits"))
         }
         part = replace(trace, tensors={**trace.tensors, **tensors})
         self.rows = [
@@ -189,6 +214,8 @@ class Derived(nn.Module):
             for each in parts_of(trace)
         ]
         moe, heads, networks = self.config.moe, 1 - with_heads, 1 - with_networks
+        networks = networks[:, list(self.networks)]
+        off = {kind: heads[:, list(some)] for kind, some in self.kinds.items()}
 
         def attribute(exit_of: Any, difference: Any) -> Any:
             n_experts = moe.n_experts if moe else 0
@@ -200,8 +227,11 @@ class Derived(nn.Module):
             return self.linear_exit(stack, stream, chosen)
 
         def of_rows(arrays: Mapping[str, NamedArray]) -> Any:
-            of_heads: Any = arrays["self_attention.heads"].data
-            return np.einsum("rlh,lh->r", heads, of_heads) + networks @ arrays["feed_forward"].data
+            sums: Any = networks @ arrays["feed_forward"].data
+            for kind, some in off.items():
+                of_heads: Any = arrays[f"{kind}.heads"].data
+                sums = sums + np.einsum("rlh,lh->r", some, of_heads)
+            return sums
 
         probabilities = logits.double().softmax(dim=-1).numpy()
         own, likely = probabilities[0], top_k(probabilities[:1], LISTED)[0][0]
@@ -220,25 +250,36 @@ class Derived(nn.Module):
         self.parts, split = attribution.parts, attribution.arrays
         is_kept = (rule == RULES.index("gains")) & (given < 0)
         decisive = np.where(is_kept, decisive, decisive_row(lost, is_head, of_rows(split)))
-        keys = np.einsum("rlh,lhk->rk", heads, split["self_attention.keys"].data)
-        key = (keys * np.where(keys.sum(1, keepdims=True) >= 0, 1, -1)).argmax(1)
-        weights = np.stack([part[f"{path}.weights"][:, 0] for path in self.attentions])
-        rows = np.einsum("rlh,lhk->rk", heads, weights)
+        reads = [self._read(part, split, kind, some) for kind, some in off.items()]
         both = np.stack([token[0], rival[0]])
         arrays = {
             "tokens": both,
             "rule": rule,
             "decisive": decisive,
             "lost": lost,
-            "key": key,
+            "key": sum(key for key, _ in reads),
             "adds": np.stack([lifts, lifts - of_rows(split)], 1),
-            "weight": (rows * (np.arange(rows.shape[1]) == key[:, None])).sum(1),
+            "weight": sum(weight for _, weight in reads),
             "probabilities": probabilities[:, both],
             "top": probabilities.argmax(1),
             "top_probability": probabilities.max(1),
         }
         axes = ("row", "token")
         return split, {name: NamedArray(axes[: each.ndim], each) for name, each in arrays.items()}
+
+    def _read(self, part: Trace, split: Arrays, kind: str, off: Any) -> tuple[Any, Any]:
+        """Return key and weight of what the head reads that is off in a row; 0 without one."""
+        by_key: Any = split[f"{kind}.keys"].data
+        keys: Any = np.einsum("rlh,lhk->rk", off, by_key)
+        key = (keys * np.where(keys.sum(1, keepdims=True) >= 0, 1, -1)).argmax(1)
+        weights = np.stack([part[f"{path}.weights"][:, 0] for path in self.kinds[kind].values()])
+        rows: Any = np.einsum("rlh,lhk->rk", off, weights)
+        weight = (rows * (np.arange(rows.shape[1]) == key[:, None])).sum(1)
+        return key * (off.sum((1, 2)) > 0), weight
+
+
+def _places(paths: Iterable[str], glob: str) -> dict[int, str]:
+    return {at: path for at, path in enumerate(paths) if fnmatch(path, glob)}
 
 
 def _named(tensor: Tensor) -> NamedArray:
@@ -249,9 +290,14 @@ def _named(tensor: Tensor) -> NamedArray:
 def _labels(trace: Trace, facts: Facts) -> Arrays:
     """Return `head_labels` of all attentions, from facts in place of tokens."""
     arrays: Arrays = {}
-    tokens = TokenFacts(*(facts[name].numpy() for name in ("ids", *FACTS)))
+    target = "target_" if "target_ids" in facts else ""
+    tokens = {
+        stack: TokenFacts(*(facts[f"{prefix}{name}"].numpy() for name in ("ids", *FACTS)))
+        for stack, prefix in (("encoder", ""), ("decoder", target))
+    }
     for attention in attentions_of(trace):
-        arrays |= label_heads(attention, tokens, tokens)
+        keys = tokens["encoder" if attention.is_cross else attention.stack]
+        arrays |= label_heads(attention, tokens[attention.stack], keys)
     return arrays
 
 
@@ -288,7 +334,7 @@ class Pass(nn.Module):
             for site, edit in self._edits(inputs):
                 stack.enter_context(self.model.edit(site, edit))
             captured = stack.enter_context(self.model.capture_sites(list(self.sites)))
-            logits = self.model(inputs["ids"]).logits
+            logits = self.model(inputs["ids"], inputs.get("target_ids")).logits
         outputs = {
             name: captured[name][0] if has_batch else captured[name]
             for name, (_, has_batch) in self.sites.items()
@@ -296,7 +342,7 @@ class Pass(nn.Module):
         with numpy_in_graph() if torch.compiler.is_exporting() else nullcontext():
             outputs |= self.derived(
                 {name: outputs[name] for name in self.sites},
-                {**inputs, "ids": inputs["ids"][0]},
+                inputs | {name: inputs[name][0] for name in inputs if name.endswith("ids")},
                 logits.index_select(1, inputs["position"])[:, 0],
             )
         return outputs
@@ -333,19 +379,27 @@ def _with_rows(places: Tensor, rows: Tensor, attention: int, weights: Tensor) ->
         & (places[:, 1, None] == heads)[:, :, None]
         & (places[:, 2, None] == queries)[:, None]
     ).to(weights.dtype)  # edit head query
-    written = torch.einsum("ehq,ek->hqk", is_here, rows)
+    keys = torch.arange(weights.shape[3]).clamp(max=rows.shape[1] - 1)
+    written = torch.einsum("ehq,ek->hqk", is_here, rows[:, keys])
     return torch.where(is_here.sum(dim=0)[..., None] > 0, written, weights)
 
 
 def neutral_inputs(
-    checkpoint: Checkpoint, tokens: Sequence[Token], n_rows: int = 1
+    checkpoint: Checkpoint, reading: ModelInput, n_rows: int = 1
 ) -> dict[str, Tensor]:
     """Return the inputs of a pass over a text without edits."""
     config, networks = checkpoint.config, networks_of(checkpoint)
-    n_attentions, n_keys = len(checkpoint.description.attentions), len(tokens)
-    facts = token_facts(tokens)
-    inputs = {name: torch.from_numpy(getattr(facts, name)) for name in FACTS}
-    inputs["ids"] = torch.from_numpy(facts.ids)[None].repeat(n_rows, 1)
+    texts = {"": reading.tokens, "target_": reading.target_tokens or ()}
+    n_attentions, n_keys = len(checkpoint.description.attentions), max(map(len, texts.values()))
+    inputs: dict[str, Tensor] = {}
+    for prefix, tokens in texts.items():
+        if tokens:
+            facts = token_facts(tokens)
+            for name in FACTS:
+                inputs[f"{prefix}{name}"] = torch.from_numpy(getattr(facts, name))
+            inputs[f"{prefix}ids"] = torch.from_numpy(facts.ids)[None].repeat(n_rows, 1)
+        if reading.target_tokens:
+            inputs[f"{prefix}words"] = torch.from_numpy(membership(tokens)).float()
     return inputs | {
         "heads": torch.ones(n_rows, n_attentions, config.n_heads),
         "networks": torch.ones(n_rows, len(networks)),
@@ -353,7 +407,7 @@ def neutral_inputs(
         "factors": torch.ones(n_attentions),
         "set_at": torch.full((n_rows, 3), -1),
         "set_to": torch.zeros(n_rows, n_keys),
-        "position": torch.tensor([n_keys - 1]),
+        "position": torch.tensor([len(reading.target_tokens or reading.tokens) - 1]),
         "token": torch.tensor([-1]),
         "against": torch.tensor([-1]),
         "in_text": torch.zeros(config.vocab_size, dtype=torch.bool),
@@ -385,25 +439,25 @@ def export_model(checkpoint: Checkpoint) -> tuple[bytes, dict[str, Any]]:
     with needed_by("headlight export", "onnxruntime", "onnx"):
         import onnxruntime  # noqa: F401
         import onnxscript  # noqa: F401
-    if checkpoint.config.kind != "decoder" or checkpoint.config.has_reward:
-        raise ExportError(
-            f"'{checkpoint.id}' is not a decoder that predicts words; only such a model is exported"
-        )
+    if checkpoint.config.has_reward:
+        raise ExportError(f"'{checkpoint.id}' rates texts; only what predicts words is exported")
     # It warns of libraries that no model of this project needs.
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     texts = _texts_of(checkpoint)
-    inputs = neutral_inputs(checkpoint, checkpoint.tokenizer.encode(texts[-1]), n_rows=2)
+    inputs = neutral_inputs(checkpoint, texts[-1], n_rows=2)
     module = Pass(checkpoint).eval()
-    with torch.no_grad(), warnings.catch_warnings():
+    with torch.no_grad(), warnings.catch_warnings(), _own_embedding(checkpoint.model):
         warnings.simplefilter("ignore")
         shapes = _open_shapes(inputs, checkpoint.config.max_tokens)
         program = torch.export.export(module, (inputs,), dynamic_shapes=(shapes,), strict=False)
         _with_equal_types(program)
         names = list(module(inputs))
         exported = torch.onnx.export(
-            program, dynamo=True, input_names=list(inputs), output_names=names, verbose=False
+            program, input_names=list(inputs), output_names=names, verbose=False, optimize=False
         )
     assert exported is not None
+    _simplify(exported.model)
+    exported.optimize()
     model = exported.model_proto
     _narrow(model)
     manifest = _manifest(checkpoint, module, names)
@@ -414,7 +468,14 @@ def export_model(checkpoint: Checkpoint) -> tuple[bytes, dict[str, Any]]:
     return model.SerializeToString(), manifest
 
 
-def _texts_of(checkpoint: Checkpoint) -> list[str]:
+def _own_embedding(model: Transformer) -> AbstractContextManager[Any]:
+    """Give a decoder its own module of shared embeddings, else tracing copies all modules."""
+    modules = model.get_submodule("decoder.embedding" if model.config.has_decoder else "")._modules
+    shared = modules.get("vectors")
+    return patch.dict(modules, {"vectors": copy(shared)} if shared else {})
+
+
+def _texts_of(checkpoint: Checkpoint) -> list[ModelInput]:
     """Return texts of many lengths, shortest first: beginnings of examples and of the sample."""
     examples = checkpoint.description.card.examples.values()
     written = [each if isinstance(each, str) else each.text for each in examples]
@@ -424,18 +485,26 @@ def _texts_of(checkpoint: Checkpoint) -> list[str]:
     fitting = [text for text in parts if lengths[text] <= checkpoint.config.max_tokens]
     texts = sorted(fitting, key=lambda text: (lengths[text], text))
     last = len(texts) - 1
-    return [texts[at * last // (CHECKED_TEXTS - 1)] for at in range(CHECKED_TEXTS)]
+    chosen = [texts[at * last // (CHECKED_TEXTS - 1)] for at in range(CHECKED_TEXTS)]
+    return with_translations(checkpoint, [tokenize(checkpoint, text) for text in chosen])
 
 
 def _open_shapes(inputs: Mapping[str, Tensor], longest: int) -> dict[str, Any]:
-    length = torch.export.Dim("length", min=SHORTEST, max=longest)
-    row, edit = (torch.export.Dim(name, min=1, max=4096) for name in ("row", "edit"))
+    length, target = (
+        torch.export.Dim(name, min=SHORTEST, max=longest) for name in ("length", "target")
+    )
+    sizes = ("row", "edit", "key", "word", "target_word")
+    row, edit, key, word, target_word = (torch.export.Dim(name, min=1, max=4096) for name in sizes)
     kinds = {
         "ids": {0: row, 1: length},
+        "target_ids": {0: row, 1: target},
         **{name: {0: length} for name in FACTS},
+        **{f"target_{name}": {0: target} for name in FACTS},
         **{name: {0: row} for name in ("heads", "networks")},
+        "words": {0: word, 1: length},
+        "target_words": {0: target_word, 1: target},
         "set_at": {0: edit},
-        "set_to": {0: edit, 1: length},
+        "set_to": {0: edit, 1: key},
     }
     return {name: kinds.get(name) for name in inputs}
 
@@ -478,6 +547,20 @@ def _with_equal_types(program: Any) -> None:
         node.args = (*node.args[:first], *sides, *node.args[first + 2 :])
 
 
+def _simplify(model: Any) -> None:
+    """Fold constants, and compute once what is computed twice.
+
+    The optimizer of the library then tries patterns, which takes the square of the nodes.
+    """
+    from onnx_ir.passes import common
+    from onnxscript.optimizer import fold_constants
+
+    fold_constants(model)
+    common.RemoveUnusedNodesPass()(model)
+    common.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(model)
+    common.CommonSubexpressionEliminationPass()(model)
+
+
 def _narrow(model: Any) -> None:
     """Store large constants once, and in float16 with a cast behind them where that is exact."""
     from onnx import TensorProto, helper, numpy_helper
@@ -515,6 +598,7 @@ def _manifest(checkpoint: Checkpoint, module: Pass, names: Sequence[str]) -> dic
     axes = {name: list(axes) for name, (axes, _) in module.sites.items()} | module.derived.arrays
     return {
         "id": checkpoint.id,
+        "beam": Beam()._asdict() if config.kind == "encoder-decoder" else None,
         "revision": checkpoint.description.revision,
         "precision": checkpoint.precision,
         "max_tokens": config.max_tokens,
@@ -528,6 +612,7 @@ def _manifest(checkpoint: Checkpoint, module: Pass, names: Sequence[str]) -> dic
             "n_experts": config.moe.n_experts if config.moe else 1,
         },
         "metadata": {
+            "alignment": {"aligner": module.derived.aligner or {}},
             "head_labels": {"labels": list(LABELS)},
             "logit_attribution": {"part_names": list(module.derived.parts), "omitted": {}},
         },
@@ -536,11 +621,12 @@ def _manifest(checkpoint: Checkpoint, module: Pass, names: Sequence[str]) -> dic
         "lowers_capitals": tokenizer.normalization.lowers_capitals,
         "start_id": tokenizer.start_id,
         "end_id": tokenizer.end_id,
+        "mask_id": tokenizer.mask_id,
     }
 
 
 def check_model(
-    graph: bytes, checkpoint: Checkpoint, module: Pass, texts: Sequence[str]
+    graph: bytes, checkpoint: Checkpoint, module: Pass, texts: Sequence[ModelInput]
 ) -> dict[str, Any]:
     """Return the largest differences of a graph from PyTorch over texts, by kind of number.
 
@@ -556,7 +642,7 @@ def check_model(
     takes = {each.name for each in session.get_inputs()}
     worst = {"logits": 0.0, "weights": 0.0}
     for text in texts:
-        inputs = neutral_inputs(checkpoint, checkpoint.tokenizer.encode(text))
+        inputs = neutral_inputs(checkpoint, text)
         with torch.inference_mode():
             expected = module(inputs)
         feeds = {name: each.numpy() for name, each in inputs.items() if name in takes}
@@ -567,5 +653,7 @@ def check_model(
                 worst[kind] = max(worst[kind], float(gap))
         is_same = (computed["logits"].argmax(-1) == expected["logits"].numpy().argmax(-1)).all()
         if not is_same or worst["weights"] > 1e-4:
-            raise ExportError(f"the graph of {checkpoint.id} computes other numbers for {text!r}")
+            raise ExportError(
+                f"the graph of {checkpoint.id} computes other numbers for {text.text!r}"
+            )
     return {"texts": len(texts), **worst}

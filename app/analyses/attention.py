@@ -115,11 +115,7 @@ def aligned(trace: Trace, aligner: Mapping[str, Any] | None) -> Result:
     """Return the alignment of words by one head, or by the mean of all heads."""
     from headlight.model.analysis.alignment import alignment
 
-    options: dict[str, Any] = {}
-    if aligner:
-        layers, heads = [aligner["layer"]], [aligner["head"]]
-        options = {"layers": layers, "heads": heads, "shift": aligner["shift"]}
-    return Result(alignment(trace, **options), {"aligner": aligner})
+    return Result(alignment(trace, aligner), {"aligner": aligner})
 
 
 class OfOutputs(Analysis):

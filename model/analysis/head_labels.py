@@ -148,8 +148,8 @@ def score_heads(attention: Attention, queries: TokenFacts, keys: TokenFacts) -> 
     is_few = 2 * resting.sum(axis=1, keepdims=True) <= visible.sum(axis=1, keepdims=True)
     named["sink"] = resting & is_few
     scores = {label: _on(targets & visible, weights, visible) for label, targets in named.items()}
-    scores["broad"] = _broad(weights, visible)
-    scores["narrow"] = _complement(scores["broad"])
+    scores["broad"] = broad = _broad(weights, visible)
+    scores["narrow"] = Score((1 - broad.values) * (broad.n_queries > 0), broad.n_queries)
     if attention.is_cross:
         is_query, is_key = (torch.from_numpy(~each.is_special) for each in (queries, keys))
         (values,) = monotonic(torch.from_numpy(weights)[None], is_query[None], is_key[None])
@@ -193,7 +193,7 @@ def _sinks(attention: Attention, keys: TokenFacts) -> Bool[np.ndarray, " key"]:
         is_first = is_first & is_added
     if attention.is_causal:
         return is_first
-    is_last: Bool[np.ndarray, " key"] = (key == keys.ids.shape[0] - 1) & is_added
+    is_last: Bool[np.ndarray, " key"] = (key == key.max(0)) & is_added
     sinks: Bool[np.ndarray, " key"] = is_first | is_last
     return sinks
 
@@ -221,10 +221,6 @@ def _broad(
     spread = entropy(weights, "nats") / np.log(np.maximum(n_visible, 2))
     score = _mean(spread, n_visible > 1)
     return Score(np.clip(score.values, 0, 1), score.n_queries)
-
-
-def _complement(score: Score) -> Score:
-    return Score((1 - score.values) * (score.n_queries > 0), score.n_queries)
 
 
 def _positional(

@@ -60,7 +60,7 @@ def attend(
     n_queries, n_keys = queries.shape[-2], keys.shape[-2]
     kernels = kernels or OURS
     # 1. In blocks: rows and maps of the weights of a whole text, which is no step of decoding.
-    is_text = n_queries == n_keys or not terms.is_causal
+    is_text = not terms.is_causal or n_queries == n_keys  # two open lengths are not compared
     wants_blocks = is_text and points.wants_blocks(terms, n_queries, n_keys)
     if wants_blocks and not (points.needs_matrix or torch.is_grad_enabled()):
         return kernels.in_blocks(queries, keys, values, terms, points)

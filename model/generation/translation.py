@@ -10,7 +10,7 @@ without its constants).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -21,26 +21,16 @@ from headlight.model.layers import Memory
 from headlight.model.transformer import Transformer
 
 
-@dataclass(frozen=True, kw_only=True)
-class Beam:
+class Beam(NamedTuple):
     """The parameters of beam search.
 
     ``width`` is the number of hypotheses kept at each step, and of finished ones that end the
     search; 1 is greedy decoding. ``length_penalty`` 0 ranks by the sum of log-probabilities, 1 by
     their mean.
-
-    Raises:
-        ValueError: a number is out of range.
     """
 
     width: int = 4
     length_penalty: float = 1.0
-
-    def __post_init__(self) -> None:
-        if self.width < 1:
-            raise ValueError(f"width ({self.width}) must be at least 1")
-        if self.length_penalty < 0:
-            raise ValueError(f"length_penalty ({self.length_penalty}) must be 0 or more")
 
 
 def longest_target(n_source: int, max_tokens: int) -> int:
@@ -76,6 +66,13 @@ def translate(
         raise ValueError(f"a model of kind {model.config.kind!r} cannot translate")
     with torch.inference_mode():
         return _Search(model, sources, start_id, end_id, beam or Beam()).run()
+
+
+def in_target(logits: Float[Tensor, "row vocab"], start_id: int) -> Float[Tensor, "row vocab"]:
+    """Return log-probabilities of the next tokens; the start token is never part of a target."""
+    logits = logits.float().clone()
+    logits[:, start_id] = -torch.inf
+    return logits.log_softmax(dim=-1)
 
 
 class _Search:
@@ -123,10 +120,8 @@ class _Search:
         logits = self.model.decode(
             self.ids[..., -1:].flatten(0, 1), self.memory, cache=self.cache
         ).logits
-        logits = logits[:, -1].float().clone()
-        logits[:, self.start_id] = -torch.inf  # the start token is never part of a target
-        scores: Tensor = logits.log_softmax(dim=-1).unflatten(0, self.scores.shape)
-        return scores
+        scores = in_target(logits[:, -1], self.start_id)
+        return scores.reshape(*self.scores.shape, -1)
 
     def _extend(self, log_probabilities: Float[Tensor, "text place vocab"], length: int) -> None:
         """Keep the best unfinished hypotheses, and record the finished ones."""

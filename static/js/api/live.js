@@ -88,14 +88,14 @@ export function openLive({ catalogue, server, live: { worker: script, runtime, m
     reads: (id) => Boolean(modelOf(id)),
 
     /** @param {Ask} body */
-    takes({ model, text: _, target, ...body }) {
+    takes({ model, text: _, target: __, ...body }) {
       const { capture = [], analyses = [], edits = [], predictions = {} } = body;
       const { names = [] } = modelOf(model) ?? {};
       const globs = [...capture, ...analyses.map((name) => `analyses.${name}.*`)].map(globOf);
       const isHere = globs.every((glob) => names.some((name) => glob.test(name)));
       const isRead = Object.keys(body).every((name) => READ.test(name));
       const isPredicted = Object.keys(predictions).every((name) => PREDICTED.test(name));
-      return !target && isHere && isRead && isPredicted && takesEdits(edits);
+      return isHere && isRead && isPredicted && takesEdits(edits);
     },
 
     /** @param {Ask} body @param {AbortSignal} [signal] @returns {Promise<any>} a `Trace` */

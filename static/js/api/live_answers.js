@@ -5,6 +5,7 @@
 
 import { globOf } from './archive.js';
 import { softmax } from '../trace/arithmetic.js';
+import { translationOf } from './live_translation.js';
 import { placeArrays, range, withParts } from '../trace/trace.js';
 
 /** @import { Model } from './live_worker.js' */
@@ -13,11 +14,14 @@ import { placeArrays, range, withParts } from '../trace/trace.js';
 /** The rules by which a rival is chosen, as in `headlight.model.analysis.reasons`. */
 const RULES = ['text', 'gains', 'likeliest'];
 
-/** @param {Model} model @param {Ask} body @returns {Promise<Trace>} */
-export async function traceOf({ manifest, encode, run }, body) {
+/** @param {Model} by @param {Ask} body @returns {Promise<Trace>} */
+export async function traceOf(by, body) {
+  const { manifest, encode, run } = by;
   const { text = '', capture = [], analyses = [], edits, predictions, logit_difference } = body;
   const { id: model, revision, precision, texts, metadata } = manifest;
   const tokens = encode(text);
+  const written = manifest.beam ? (body.target ?? (await translationOf(by, tokens))) : null;
+  const target = written === null ? undefined : encode(written).slice(0, manifest.max_tokens);
   const wanted = /** @type {string[]} */ ([...analyses]);
   const isTakingAway = wanted.includes('reasons');
   if (logit_difference) wanted.push('reasons', 'logit_attribution');
@@ -26,8 +30,10 @@ export async function traceOf({ manifest, encode, run }, body) {
     const [first, id] = name.split('.');
     return first === 'analyses' ? wanted.includes(id) : globs.some((glob) => glob.test(name));
   });
-  const { position = tokens.length - 1, ...ids } = /** @type {any} */ (logit_difference ?? {});
-  const wish = { edits, position, against: isTakingAway ? -1 : -2, ...ids, isTakingAway };
+  const { position = (target ?? tokens).length - 1, ...ids } = /** @type {any} */ (
+    logit_difference ?? {}
+  );
+  const wish = { edits, position, target, against: isTakingAway ? -1 : -2, ...ids, isTakingAway };
   const arrays = await run(tokens, names, wish);
   const told = Object.entries(metadata).filter(([id]) => wanted.includes(id));
   const { tensors, analyses: found } = placeArrays(arrays, Object.fromEntries(told));
@@ -41,7 +47,8 @@ export async function traceOf({ manifest, encode, run }, body) {
   }
   return {
     ...{ id: '', model, revision, precision, text, tokens: withParts(tokens, text) },
-    ...{ target: null, target_tokens: null, timings: {}, tensors, analyses: found },
+    ...{ target: written, target_tokens: target ? withParts(target, written ?? '') : null },
+    ...{ timings: {}, tensors, analyses: found },
   };
 }
 

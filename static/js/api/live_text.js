@@ -3,7 +3,9 @@
  * and its manifest are those of `headlight.model.export`.
  */
 
-/** @typedef {{edits?: Edit[], position?: number, token?: number, against?: number, isTakingAway?: boolean}} Wish of a pass; `isTakingAway`: in further rows each head and each network is off */
+import { range } from '../trace/trace.js';
+
+/** @typedef {{edits?: Edit[], position?: number, token?: number, against?: number, isTakingAway?: boolean, target?: Token[], rows?: number[][]}} Wish of a pass; `isTakingAway`: in further rows each head and each network is off; `rows`: the targets of a beam */
 
 /** The words of the byte-level tokenizer (Radford et al. 2019). */
 const WORDS = /'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+/gu;
@@ -61,27 +63,46 @@ export function takesEdits(edits) {
   });
 }
 
+/** Return where an attention or a network is, as an edit names it. @param {string} path */
+const whereOf = (path) => (path.includes('cross_attention') ? 'cross' : path.split('.')[0]);
+
+/** Return 1 for the tokens of each word. @param {Token[]} tokens @returns {[string, any, number[]]} */
+function wordsOf(tokens) {
+  const count = 1 + Math.max(0, ...tokens.map(({ word }) => word ?? 0));
+  const rows = range(count).map((row) => tokens.map(({ word }) => Number(word === row)));
+  return ['float32', Float32Array.from(rows.flat()), [count, tokens.length]];
+}
+
 /**
  * Return the inputs of a pass, as `neutral_inputs` of `headlight.model.export`, with what is wished.
  * @param {Manifest} manifest @param {Token[]} tokens @param {Wish} wish
  * @returns {Record<string, [type: string, data: any, shape: number[]]>}
  */
 export function inputsOf({ attentions, networks, parts, sizes, texts }, tokens, wish) {
-  const { edits = [], position = tokens.length - 1, token = -1, against = -1 } = wish;
+  const {
+    edits = [],
+    position = (wish.target ?? tokens).length - 1,
+    token = -1,
+    against = -1,
+  } = wish;
   const { n_heads: nHeads, n_experts: nExperts, d_head: width } = sizes;
   const [nOfHeads, { length }] = [attentions.length * nHeads, tokens];
+  const { target = [], rows: beam = [target.map(({ id }) => id)] } = wish;
   const off = wish.isTakingAway ? parts : [];
-  const nRows = 1 + off.length;
+  const nRows = off.length + beam.length;
+  const longest = Math.max(length, target.length);
   const ones = (/** @type {number} */ count) => new Float32Array(count).fill(1);
   const [heads, scales] = [ones(nRows * nOfHeads), ones(nRows * networks.length)];
   const [experts, factors] = [ones(networks.length * nExperts), ones(attentions.length)];
-  off.forEach(({ layer, head }, at) => {
-    if (head === null) scales[(at + 1) * networks.length + layer] = 0;
-    else heads[(at + 1) * nOfHeads + layer * nHeads + head] = 0;
+  off.forEach(({ site, head }, at) => {
+    const [path] = site.split(/\.(?:context|output)$/);
+    if (head === null) scales[(at + 1) * networks.length + networks.indexOf(path)] = 0;
+    else heads[(at + 1) * nOfHeads + attentions.indexOf(path) * nHeads + head] = 0;
   });
-  for (const { kind, site, value, layer, heads: some = [], experts: unused = [] } of edits) {
+  for (const { kind, site, value, layer, where, heads: some = [], experts: unused = [] } of edits) {
     const isHere = (/** @type {string} */ path) =>
-      layer === undefined || path.includes(`.layers.${layer}.`);
+      (where ?? whereOf(path)) === whereOf(path) &&
+      (layer === undefined || path.includes(`.layers.${layer}.`));
     attentions.forEach((path, at) => {
       if (kind === 'heads_off' && isHere(path))
         for (const head of some) heads[at * nHeads + head] = 0;
@@ -98,28 +119,36 @@ export function inputsOf({ attentions, networks, parts, sizes, texts }, tokens, 
   const places = rows.flatMap(({ site = '', heads: [head] = [], positions: [query] = [] }) => [
     ...[attentions.indexOf(site.replace('.weights', '')), head, query],
   ]);
-  const written = rows.flatMap(({ value }) => /** @type {any} */ (value));
-  const words = new Set(tokens.map(({ text }) => text.trim()));
-  const first = tokens.find(({ word }) => word !== null)?.word;
+  const words = new Set([...tokens, ...target].map(({ text }) => text.trim()));
   /** @param {boolean[]} each @returns {[string, any, number[]]} */
   const flags = (each) => ['bool', Uint8Array.from(each, Number), [each.length]];
   /** @param {number[]} each @param {number[]} shape @returns {[string, any, number[]]} */
   const integers = (each, shape) => ['int64', BigInt64Array.from(each, BigInt), shape];
-  const ids = tokens.map(({ id }) => id);
   const nSet = Math.max(rows.length, 1);
-  const setTo = Float32Array.from({ length: nSet * length }, (_, at) => written[at] ?? 0);
+  const setTo = new Float32Array(nSet * longest);
+  rows.forEach(({ value }, at) => setTo.set(/** @type {any} */ (value), at * longest));
+  /** @param {string} prefix @param {Token[]} some @param {number[][]} ids */
+  function factsOf(prefix, some, ids) {
+    const first = some.find(({ word }) => word !== null)?.word;
+    const padded = range(nRows).flatMap((row) => ids[row] ?? ids[0]);
+    return {
+      [`${prefix}ids`]: integers(padded, [nRows, some.length]),
+      [`${prefix}is_typed`]: flags(some.map(({ is_special }) => !is_special)),
+      [`${prefix}is_special`]: flags(some.map(({ is_special }) => is_special)),
+      [`${prefix}is_first_word`]: flags(some.map(({ word }) => word !== null && word === first)),
+      [`${prefix}words`]: wordsOf(some),
+    };
+  }
   return {
-    ids: integers(Array(nRows).fill(ids).flat(), [nRows, length]),
-    is_typed: flags(tokens.map(({ is_special }) => !is_special)),
-    is_special: flags(tokens.map(({ is_special }) => is_special)),
-    is_first_word: flags(tokens.map(({ word }) => word !== null && word === first)),
+    ...factsOf('', tokens, [tokens.map(({ id }) => id)]),
+    ...(wish.target && factsOf('target_', target, beam)),
     in_text: flags(texts.map((text) => words.has(text.trim()))),
     heads: ['float32', heads, [nRows, attentions.length, nHeads]],
     networks: ['float32', scales, [nRows, networks.length]],
     experts: ['float32', experts, [networks.length, nExperts]],
     factors: ['float32', factors, [attentions.length]],
     set_at: integers(rows.length > 0 ? places : [-1, -1, -1], [nSet, 3]),
-    set_to: ['float32', setTo, [nSet, length]],
+    set_to: ['float32', setTo, [nSet, longest]],
     ...{ position: integers([position], [1]), token: integers([token], [1]) },
     against: integers([against], [1]),
   };

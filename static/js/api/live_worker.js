@@ -9,7 +9,7 @@ import { createEncoder, inputsOf } from './live_text.js';
 
 /** @import { Wish } from './live_text.js' */
 
-/** @typedef {{id: string, revision: string, precision: string, max_tokens: number, axes: Record<string, string[]>, attentions: string[], networks: string[], parts: {site: string, layer: number, head: number|null}[], sizes: {n_heads: number, d_head: number, n_experts: number}, metadata: Record<string, any>, tokenizer: any, texts: string[], lowers_capitals: boolean, start_id: number, end_id: number}} Manifest of `headlight.model.export` */
+/** @typedef {{id: string, revision: string, precision: string, max_tokens: number, axes: Record<string, string[]>, attentions: string[], networks: string[], parts: {site: string, layer: number, head: number|null}[], sizes: {n_heads: number, d_head: number, n_experts: number}, metadata: Record<string, any>, tokenizer: any, texts: string[], lowers_capitals: boolean, start_id: number, end_id: number, beam: {width: number, length_penalty: number}|null}} Manifest of `headlight.model.export` */
 /** @typedef {{file: string, bytes: number}} File compressed by gzip */
 /** @typedef {(tokens: Token[], names: string[], wish: Wish) => Promise<Record<string, NamedArray>>} Run returns outputs of a graph */
 /** @typedef {{manifest: Manifest, encode: (text: string) => Token[], run: Run}} Model */
@@ -99,11 +99,11 @@ async function read(file, onBytes) {
 function by(ort, session, manifest) {
   const { max_tokens: limit, axes } = manifest;
   return async (tokens, names, wish) => {
-    const { length } = tokens;
+    const length = Math.max(tokens.length, wish.target?.length ?? 0);
+    const least = Math.min(tokens.length, wish.target?.length ?? SHORTEST);
     const much = `${length} tokens are more than the ${limit} that the model reads`;
     if (length > limit) throw refusal('This text is too long to be computed here', much);
-    if (length < SHORTEST)
-      throw refusal('This text is too short to be computed here', 'Write more');
+    if (least < SHORTEST) throw refusal('This text is too short to be computed here', 'Write more');
     if (wish.isTakingAway && length * manifest.parts.length > MOST_TAKEN)
       throw refusal('The reasons of so long a text are not computed here', 'Write less');
     const feeds = Object.entries(inputsOf(manifest, tokens, wish))

@@ -177,7 +177,7 @@ def test_words_are_aligned_by_the_head_that_the_card_names(client, translator, h
     options = {} if heads is None else {"heads": heads}
     answer = analyses_of(client, "translator", "alignment", **options)["alignment"]
     assert answer["aligner"] == {"layer": 1, "head": 2, "shift": 0}
-    expected = alignment.alignment(traced(translator), layers=[1], heads=[2])
+    expected = alignment.alignment(traced(translator), {"layer": 1, "head": 2})
     np.testing.assert_allclose(array(answer["weights"]), expected["weights"].data, atol=1e-6)
     np.testing.assert_array_equal(array(answer["links"]), expected["links"].data)
     assert answer["weights"]["axes"] == ["target_word", "source_word"]

@@ -30,6 +30,19 @@ SENTENCES = (
     "The queen’s cat and the king’s dog were",
     "Every day the little boy went to his",
 )
+TRANSLATOR = "translate"
+TRANSLATED = (
+    "The little black cat is sleeping under the table.",
+    "I don’t want to go home.",
+    "What are you doing tomorrow morning?",
+    "Do you know where Kofi lives?",
+    "The big dog sees a small red house.",
+    "SHE GAVE HIM A BOOK",
+    "We went to the sea 😀 yesterday with 12 friends.",
+    "He said “hello” to my mother and left…",
+    "My brother has never seen the mountains in winter, but he would like to go there.",
+    "Tom naïvely ate the café’s cake.",
+)
 HEADS_OFF = [{"kind": "heads_off", "heads": [0, 2], "layer": 1}]
 ASKS = (
     {"capture": ["*.self_attention.weights"], "analyses": ["head_labels", "logit_lens"]},
@@ -37,22 +50,25 @@ ASKS = (
     {"analyses": ["reasons"], "logit_difference": {"position": 4}},
     {"analyses": ["logit_attribution"], "logit_difference": {"position": 5, "token": 300}},
 )
+ALIGNED = {"capture": ["*.cross_attention.weights"], "analyses": ["alignment"]}
+CASES = [(MODEL, text, ASKS) for text in SENTENCES]
+CASES += [(TRANSLATOR, text, (*ASKS, ALIGNED)) for text in TRANSLATED]
 NUMBERS = 40
 """Of each answer, drawn by a seed."""
 ANSWER = """async (body) => {
     const { fetchAnswer } = self.headlightCode.need('api/answers.js');
-    const { tokens, tensors, analyses, within } = await fetchAnswer({ models: [] }, body);
+    const { tokens, target, tensors, analyses, within } = await fetchAnswer({ models: [] }, body);
     const plain = (arrays) => Object.fromEntries(
         Object.entries(arrays).filter(([, each]) => each?.shape).map(
             ([name, { data, scale }]) => [name, Array.from(data, (value) => value * scale)]));
     const found = Object.entries(analyses).map(([name, each]) => [name, plain(each)]);
-    return { tokens, within, tensors: plain(tensors), analyses: Object.fromEntries(found) };
+    return { tokens, target, within, tensors: plain(tensors), analyses: Object.fromEntries(found) };
 }"""
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """Yield the address of a site that holds one text and computes one model; it takes minutes."""
+    """Yield the address of a site that holds one text and computes two models; it takes minutes."""
     out = tmp_path_factory.mktemp("sites") / "site"
     readings = Answers.readings
 
@@ -63,7 +79,7 @@ def site(tmp_path_factory):
         patch.setattr(folder, "EXPERIMENTS", {})
         patch.setattr(folder, "_chapters", lambda *_: [])
         patch.setattr(Answers, "readings", of_model)
-        write_site(out, Plan(live=[MODEL]), Settings())
+        write_site(out, Plan(live=[MODEL, TRANSLATOR]), Settings())
     with hosting(out) as url:
         yield out, url
 
@@ -101,17 +117,18 @@ def numbers_in(tensors, analyses):
     }
 
 
-@pytest.mark.parametrize("text", SENTENCES)
-def test_numbers_are_those_of_the_server(page, text):
+@pytest.mark.parametrize(("model", "text", "asks"), CASES)
+def test_numbers_are_those_of_the_server(page, model, text, asks):
     rng, settings = np.random.default_rng(0), Settings()
-    for ask in ASKS:
-        request = {"model": MODEL, "text": text, "capture": [], **ask}
+    for ask in asks:
+        request = {"model": model, "text": text, "capture": [], **ask}
         found = page.evaluate(ANSWER, request)
         wanted = trace_now(TraceRequest(**request), registry_of(settings), settings)
         assert [
             (each["id"], each["text"], each["start"], each["end"], each["word"])
             for each in found["tokens"]
         ] == [(each.id, each.text, each.start, each.end, each.word) for each in wanted.trace.tokens]
+        assert found["target"] == wanted.trace.target
         computed = numbers_in(found["tensors"], found["analyses"])
         expected = numbers_in(
             {name: array.data for name, array in wanted.tensors.items()},

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { stepOf } from '../../../static/js/api/live_answers.js';
+import { translationOf } from '../../../static/js/api/live_translation.js';
 import { createEncoder, inputsOf, takesEdits } from '../../../static/js/api/live_text.js';
 
 const PATH = 'decoder.layers.0.self_attention';
@@ -90,4 +91,22 @@ test('a token is drawn by temperature, top-k and top-p', async () => {
   assert.equal((await stepOf(model, { ...step, top_p: 0.6, chance: 0.99 })).id, 3);
   const { rank, is_forced: isForced } = await stepOf(model, { ...step, forced: 4 });
   assert.deepEqual([rank, isForced], [3, true]);
+});
+
+test('a translation is the best of a beam, though its first word is not the likeliest', async () => {
+  /** The chances of the end, “a” and “ b” after a target. @type {Record<string, number[]>} */
+  const chances = { 0: [0, 0.55, 0.45], '0,2': [0.4, 0.3, 0.3], '0,3': [1, 0, 0] };
+  /** @param {Token[]} _ @param {string[]} names @param {any} wish */
+  const run = async (_, [scores, ids], { rows, position }) => {
+    const of = rows.map((/** @type {number[]} */ row) => String(row.slice(0, position + 1)));
+    const all = of.flatMap((/** @type {string} */ row) => [...(chances[row] ?? [1, 0, 0]), 0]);
+    return {
+      [scores]: { data: all.map(Math.log) },
+      [ids]: { data: all.map((_, at) => [1, 2, 3, 4][at % 4]) },
+    };
+  };
+  const beam = { width: 2, length_penalty: 1 };
+  /** @type {any} */
+  const model = { manifest: { ...MANIFEST, beam, max_tokens: 9 }, encode, run };
+  assert.equal(await translationOf(model, encode('aa')), ' b');
 });

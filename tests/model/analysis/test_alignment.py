@@ -32,19 +32,6 @@ def test_rows_that_predict_a_word_by_hand(make_tokens):
     assert linked.links.tolist() == [[False, True], [False, True]]
 
 
-def test_a_threshold_asks_both_words(make_tokens):
-    weights = np.array([[0.9, 0.1], [0.6, 0.4]])
-    texts = make_tokens("un deux"), make_tokens("one two")
-    # By rows both words look at un; un itself has .9/1.5 from one and .6/1.5 from two.
-    links = {
-        threshold: word_links(weights, *texts, threshold=threshold).links.tolist()
-        for threshold in (0.5, 0.35, 0.95)
-    }
-    assert links[0.5] == [[True, False], [False, False]]
-    assert links[0.35] == [[True, False], [True, True]]
-    assert links[0.95] == [[False, False], [False, False]]
-
-
 def test_a_word_that_looks_at_special_tokens_only_is_linked_to_none(make_tokens):
     linked = word_links(np.array([[1.0, 0, 0]]), make_tokens("<s> un deux"), make_tokens("one"))
     assert linked.weights.tolist() == [[0, 0]]
@@ -67,19 +54,17 @@ def test_chosen_heads_of_a_layer_are_those_of_the_model(make_trace, make_tokens,
     arrays = {SITE.format(layer): heads for layer, heads in enumerate(weights)}
     # The trace holds heads 5 and 2, in this order.
     trace = make_trace(arrays, SOURCE, target=TARGET, heads=(5, 2))
-    result = alignment(trace, layers=[1], heads=[2], shift=1, threshold=0.5)
-    expected = word_links(
-        weights[1][1], make_tokens(SOURCE), make_tokens(TARGET), shift=1, threshold=0.5
-    )
+    result = alignment(trace, {"layer": 1, "head": 2, "shift": 1})
+    expected = word_links(weights[1][1], make_tokens(SOURCE), make_tokens(TARGET), shift=1)
     np.testing.assert_allclose(result["weights"].data, expected.weights, rtol=1e-5)
     assert result["links"].data.tolist() == expected.links.astype(int).tolist()
 
 
-@pytest.mark.parametrize("chosen", [{"layers": [4]}, {"heads": [3]}, {"heads": []}])
-def test_layers_and_heads_that_the_trace_lacks_are_an_error(make_trace, chosen):
+@pytest.mark.parametrize("place", [{"layer": 4, "head": 0}, {"layer": 0, "head": 3}])
+def test_layers_and_heads_that_the_trace_lacks_are_an_error(make_trace, place):
     trace = make_trace({SITE.format(0): WEIGHTS[None]}, SOURCE, target=TARGET)
     with pytest.raises(ValueError, match="alignment: the trace"):
-        alignment(trace, **chosen)
+        alignment(trace, place)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +72,6 @@ def test_layers_and_heads_that_the_trace_lacks_are_an_error(make_trace, chosen):
     [
         ("<s> le", TARGET, {}, "4 target and 2 source tokens"),
         (SOURCE, TARGET, {"shift": 2}, "shift"),
-        (SOURCE, TARGET, {"threshold": 1.0}, "threshold"),
         ("<s> </s> </s> </s> </s>", TARGET, {}, "the source has no words"),
         (SOURCE, "the c +at sat", {"shift": 1}, "no row predicts the first token 'the'"),
     ],
