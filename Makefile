@@ -110,8 +110,10 @@ types: $(VENV)/.installed-test ## Check the types of app/, model/ and lab/
 test-python: $(VENV)/.installed-test ## Run the Python tests
 	$(PYTEST) $(PARALLEL)
 
+# What touches no page shares a process: starting one takes longer than most files.
 test-js: $(VENV)/.installed-js ## Run the JavaScript tests
-	$(BIN)/node --test --test-concurrency=4 'tests/js/**/*.test.js'
+	$(BIN)/node --test --test-isolation=none 'tests/js/{plot,rules,state,trace,views,words}/**/*.test.js'
+	NODE_COMPILE_CACHE=$(VENV)/node $(BIN)/node --test --test-concurrency=4 'tests/js/*.test.js' 'tests/js/{api,ui}/**/*.test.js'
 
 test-browser: $(VENV)/.installed-test ## Run the browser's smoke tests
 	HEADLIGHT_CHROMIUM="$$(.ci/chromium $(BIN)/python)" $(PYTEST) $(PARALLEL) tests/browser/smoke

@@ -9,6 +9,7 @@ import { readDirection, ISOLATE, visible } from './text.js';
  * @returns {string}
  */
 export function tokenName({ text, part }) {
+  if (!part && /^ ?[!-[\]-~]+$/.test(text)) return text.trim(); // nothing to show or to escape
   if (part) {
     const [before, after] = aroundBytes(text).map((side) => visible(asTyped(side.trim())));
     return `${before}${upright(visible(part.whole))} ${shortByteRangeOf(part)}${after}`;
@@ -75,11 +76,10 @@ export function inQuotes(name) {
  * @param {PlaceOf} [placeOf]
  */
 export function named(tokens, index, placeOf = byIndex) {
-  const name = tokenName(tokens[index]);
-  const { isTwin } = tokens[index];
-  return isTwin || tokens.some((token, at) => at !== index && tokenName(token) === name)
-    ? `${quoted(tokens[index])} at ${placeOf(tokens[index], index)}`
-    : quoted(tokens[index]);
+  const token = tokens[index];
+  const name = tokenName(token);
+  const hasTwin = token.isTwin || tokens.some((of, at) => at !== index && tokenName(of) === name);
+  return hasTwin ? `${quoted(token)} at ${placeOf(token, index)}` : quoted(token);
 }
 
 // A byte is written `\xe7`, and a backslash before letters that only look like one `\x5c`.

@@ -1,8 +1,8 @@
 /**
  * What every drawing holds: words, numbers, table, spoken cells, link to the sentence, cursor, and its
- * ink. Recorded answers of tiny models of every kind are drawn by every view in all its settings, at
- * three widths, and keep the contract of views; figures.json has digests of it. After a change that
- * is meant:
+ * ink. Recorded answers of tiny models of every kind are drawn by every view in all its settings and
+ * keep the contract of views: the standard ones and those of two models at three widths, the rest at
+ * the middle one. figures.json has digests of it. After a change that is meant:
  *
  *     HEADLIGHT_RENEW_FIGURES=1 node --test tests/js/plot/figures.test.js
  *
@@ -36,7 +36,7 @@ const FILE = new URL('figures.json', import.meta.url);
 const DARK = { ...PALETTE, theme: 'dark', surface: '#000', ink: '#fff' };
 const ASPECTS = ['words', 'numbers', 'table', 'cells', 'sentence', 'cursor'];
 /** Of a grid, every cell up to this number, else evenly spread ones. */
-const MOST_CELLS = 150;
+const MOST_CELLS = 50;
 const MODELS = {
   tiny: { text: 'the cat’s <b> “mat”', other: 'the mat’s <b> “cat”' },
   turning: { text: 'the cat sat on the cat', other: 'the cat sat on the mat' },
@@ -48,6 +48,8 @@ const MODELS = {
 };
 /** Two models of one kind compare in one way. */
 const COMPARED = ['tiny', 'translator', 'filler', 'gpt2'];
+const AT_EVERY_WIDTH = ['tiny', 'translator'];
+const STANDARD = {};
 /** Settings that go together, beside each setting of a field by itself. */
 const together = (other) => ({
   attention: [{ attention_which: 'layer' }, { attention_which: 'head', range: 'head' }],
@@ -83,7 +85,7 @@ function settingsOf({ id, fields }, other) {
     ...(typeof standard === 'boolean' ? [{ [name]: !standard }] : []),
   ]);
   const places = [
-    {},
+    STANDARD,
     { layer: 0, head: 1, query: 2, key: 1 },
     { where: 'encoder' },
     { where: 'cross' },
@@ -129,10 +131,10 @@ function essence(value, isInk = false) {
   if (typeof value === 'string') return isInk ? value : value.replace(COLOUR, '');
   if (ArrayBuffer.isView(value) || Array.isArray(value)) return Array.from(value, each);
   if (typeof value !== 'object' || value === null) return value;
-  const entries = Object.entries(value).filter(
-    ([, part]) => typeof part !== 'function' && part !== undefined,
-  );
-  return Object.fromEntries(entries.sort().map(([name, part]) => [name, each(part)]));
+  const plain = {};
+  for (const name of Object.keys(value).sort())
+    if (typeof value[name] !== 'function') plain[name] = each(value[name]);
+  return plain;
 }
 
 /** Up to `most` of the numbers below `count`, evenly spread. */
@@ -206,14 +208,18 @@ const digest = (value, isInk) =>
 /** Digests by name: of every aspect at each width, or once if they are the same, and of the ink. */
 const made = {};
 const [themes, broken] = [[], []];
-/** @param {string} name @param {(frame: {width: number, palette: object}) => object[]} draw */
-function add(name, draw) {
+/**
+ * @param {string} name
+ * @param {(frame: {width: number, palette: object}) => object[]} draw
+ * @param {number[]} [widths]
+ */
+function add(name, draw, widths = WIDTHS) {
   const inks = [];
-  const at = WIDTHS.map((width) => {
+  const at = widths.map((width) => {
     const figures = draw({ width, palette: PALETTE });
     try {
       for (const figure of figures.filter(({ grid }) => grid))
-        if (width === WIDTHS[0]) assertContract([figure], width);
+        if (width === widths[0]) assertContract([figure], width);
         else assertFits(figure, width);
     } catch ({ message }) {
       broken.push(`${name}, ${width} pixels: ${message}`);
@@ -274,7 +280,7 @@ for (const [model, { other, ...texts }] of Object.entries(MODELS)) {
       }
       await view.prepare?.(trace, viewState(state));
       state.answers = await answersOf(view, trace, state);
-      add(`${entry.id}, ${model}, ${JSON.stringify(setting)}`, (given) => {
+      const draw = (given) => {
         const drawn = viewState({ ...state, ...given });
         const panels = view.panels?.(trace, drawn) ?? [{ id: '', state: {} }];
         const { help, terms, answer } = view.wording?.(trace, drawn) ?? {};
@@ -290,7 +296,10 @@ for (const [model, { other, ...texts }] of Object.entries(MODELS)) {
           },
           ...panels.map((panel) => view.figure(trace, { ...drawn, ...given, ...panel.state })),
         ];
-      });
+      };
+      const isAtEvery = setting === STANDARD || AT_EVERY_WIDTH.includes(model);
+      const name = `${entry.id}, ${model}, ${JSON.stringify(setting)}`;
+      add(name, draw, isAtEvery ? WIDTHS : [WIDTHS[1]]);
     }
   }
 }
