@@ -457,7 +457,8 @@ def export_model(checkpoint: Checkpoint) -> tuple[bytes, dict[str, Any]]:
         )
     assert exported is not None
     _simplify(exported.model)
-    exported.optimize()
+    if checkpoint.config.kind == "decoder":  # a translator would have a quarter more bytes
+        exported.optimize()
     model = exported.model_proto
     _narrow(model)
     manifest = _manifest(checkpoint, module, names)

@@ -37,22 +37,19 @@ def models(models_dir: ModelsDir = None) -> None:
         table.add_column(name, justify="right", no_wrap=True)
     for description in registry.listed:
         config, moe = description.config, description.config.moe
+        millions = description.n_parameters / 1e6
         table.add_row(
             description.id,
             config.kind,
             str(config.n_layers),
             str(config.n_heads or "–"),
             f"{moe.top_k} of {moe.n_experts}" if moe else "dense",
-            _in_millions(description.n_parameters),
+            f"{millions:.1f} M" if millions >= 0.1 else f"{millions:.2g} M",
             f"{config.max_tokens:,}" if config.max_tokens < NO_LIMIT else "no bound",
         )
     show(table)
     for model, reason in registry.unavailable.items():
         show(Text(f"{model} cannot be used: {reason}", style="yellow"))
-
-
-def _in_millions(count: int) -> str:
-    return f"{count / 1e6:.1f} M" if count >= 100_000 else f"{count / 1e6:.2g} M"
 
 
 @app.command()

@@ -10,12 +10,16 @@ import { range } from '../trace/trace.js';
 /** The words of the byte-level tokenizer (Radford et al. 2019). */
 const WORDS = /'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+/gu;
 
+/** A typed mask, with the space before it, as tokens take that in. */
+const MASK = /( ?\[MASK\])/;
+
 /**
  * Return the encoder of a model, as `headlight.model.tokenizer` encodes: offsets count code points.
  * @param {Manifest} manifest @param {new (tokenizer: any, config: any) => any} Library cuts one word
  * @returns {(text: string) => Token[]}
  */
-export function createEncoder({ tokenizer, texts, lowers_capitals: lowers, start_id }, Library) {
+export function createEncoder(manifest, Library) {
+  const { tokenizer, texts, lowers_capitals: lowers, start_id, mask_id: mask } = manifest;
   const library = new Library({ ...tokenizer, normalizer: null }, {});
   const replaced = new Map(
     (tokenizer.normalizer?.normalizers ?? []).flatMap((/** @type {any} */ { pattern, content }) =>
@@ -25,21 +29,43 @@ export function createEncoder({ tokenizer, texts, lowers_capitals: lowers, start
   const { vocab } = tokenizer.model;
   const lengths = new Map(Object.keys(vocab).map((piece) => [vocab[piece], [...piece].length]));
   const utf8 = new TextEncoder();
-  const start = { id: start_id, text: texts[start_id], start: 0, end: 0 };
-  return (text) => {
-    const letters = [...asRead(text, lowers)].map((letter) => replaced.get(letter) ?? letter);
+  /** @param {number} id @param {number} start @param {number} end */
+  const special = (id, start, end) => ({
+    ...{ id, text: texts[id], start, end, word: null, is_special: true },
+  });
+
+  /** @param {string} part @param {number} start in the text @param {number} nWords before it */
+  function piecesOf(part, start, nWords) {
+    const letters = [...part].map((letter) => replaced.get(letter) ?? letter);
     const places = letters.flatMap((letter, at) => Array(utf8.encode(letter).length).fill(at));
     /** @type {Token[]} */
-    const tokens = [{ ...start, word: null, is_special: true }];
+    const tokens = [];
     let byte = 0;
     [...letters.join('').matchAll(WORDS)].forEach(([piece], word) => {
       for (const id of library.encode(piece, { add_special_tokens: false }).ids) {
         const next = byte + (lengths.get(id) ?? 0);
-        const span = { start: places[byte], end: places[next - 1] + 1 };
-        tokens.push({ id, text: texts[id], ...span, word, is_special: false });
+        const span = { start: start + places[byte], end: start + places[next - 1] + 1 };
+        tokens.push({ id, text: texts[id], ...span, word: nWords + word, is_special: false });
         byte = next;
       }
     });
+    return tokens;
+  }
+
+  return (text) => {
+    const parts = mask === null ? [text] : text.split(MASK);
+    const letters = parts.filter((_, at) => at % 2 === 0).join('');
+    const isLowered = asRead(letters, lowers) !== letters;
+    /** @type {Token[]} */
+    const tokens = [special(start_id, 0, 0)];
+    let [start, nWords] = [0, 0];
+    for (const [at, part] of parts.entries()) {
+      const end = start + [...part].length;
+      const pieces = piecesOf(isLowered ? part.toLowerCase() : part, start, nWords);
+      tokens.push(...(at % 2 === 0 ? pieces : [special(Number(mask), start, end)]));
+      nWords = 1 + Math.max(-1, ...tokens.map(({ word }) => word ?? -1));
+      start = end;
+    }
     return tokens;
   };
 }
@@ -133,7 +159,7 @@ export function inputsOf({ attentions, networks, parts, sizes, texts }, tokens, 
     const padded = range(nRows).flatMap((row) => ids[row] ?? ids[0]);
     return {
       [`${prefix}ids`]: integers(padded, [nRows, some.length]),
-      [`${prefix}is_typed`]: flags(some.map(({ is_special }) => !is_special)),
+      [`${prefix}is_typed`]: flags(some.map((each) => !each.is_special || each.end > each.start)),
       [`${prefix}is_special`]: flags(some.map(({ is_special }) => is_special)),
       [`${prefix}is_first_word`]: flags(some.map(({ word }) => word !== null && word === first)),
       [`${prefix}words`]: wordsOf(some),

@@ -9,7 +9,7 @@ import { createEncoder, inputsOf } from './live_text.js';
 
 /** @import { Wish } from './live_text.js' */
 
-/** @typedef {{id: string, revision: string, precision: string, max_tokens: number, axes: Record<string, string[]>, attentions: string[], networks: string[], parts: {site: string, layer: number, head: number|null}[], sizes: {n_heads: number, d_head: number, n_experts: number}, metadata: Record<string, any>, tokenizer: any, texts: string[], lowers_capitals: boolean, start_id: number, end_id: number, beam: {width: number, length_penalty: number}|null}} Manifest of `headlight.model.export` */
+/** @typedef {{id: string, revision: string, precision: string, max_tokens: number, axes: Record<string, string[]>, attentions: string[], networks: string[], parts: {site: string, layer: number, head: number|null}[], sizes: {n_heads: number, d_head: number, n_experts: number}, metadata: Record<string, any>, tokenizer: any, texts: string[], lowers_capitals: boolean, start_id: number, end_id: number, mask_id: number|null, beam: {width: number, length_penalty: number}|null}} Manifest of `headlight.model.export` */
 /** @typedef {{file: string, bytes: number}} File compressed by gzip */
 /** @typedef {(tokens: Token[], names: string[], wish: Wish) => Promise<Record<string, NamedArray>>} Run returns outputs of a graph */
 /** @typedef {{manifest: Manifest, encode: (text: string) => Token[], run: Run}} Model */

@@ -58,7 +58,9 @@ export function createHeadsBlock({ onState, announce, onSight }) {
         placeId: place?.id ?? '',
         nHeads: trace.card?.n_heads ?? Infinity,
       });
-      heading.textContent = areMapsOther(switches) ? 'All weights' : 'All heads';
+      const { what, which } = switches; // the small maps are weights, whatever the large one is
+      const isOther = what !== 'weights' || which === 'rollout';
+      heading.textContent = isOther ? 'All weights' : 'All heads';
       heads.show(trace, {
         ...state,
         width: block.clientWidth,
@@ -80,11 +82,6 @@ export function createHeadsBlock({ onState, announce, onSight }) {
 function pairOf(trace, place, state) {
   if (state.key === null || state.key >= tokensOf(trace, place.columns).length) return null;
   return { query: rowShown(trace, place, state), key: state.key };
-}
-
-/** The small maps are weights, whatever the large one is. @param {Switches} switches */
-function areMapsOther({ what, which }) {
-  return what !== 'weights' || which === 'rollout';
 }
 
 /** The words over the maps. */

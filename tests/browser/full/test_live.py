@@ -43,6 +43,13 @@ TRANSLATED = (
     "My brother has never seen the mountains in winter, but he would like to go there.",
     "Tom naïvely ate the café’s cake.",
 )
+FILLER = "fill"
+MASKED = (
+    "The big [MASK] sees a small red house.",
+    "Once upon a [MASK] there was a [MASK] who lived in the forest.",
+    "ONCE UPON A [MASK] THERE WAS A CAT",
+    "“Where are you going?” [MASK] the old woman.",
+)
 HEADS_OFF = [{"kind": "heads_off", "heads": [0, 2], "layer": 1}]
 ASKS = (
     {"capture": ["*.self_attention.weights"], "analyses": ["head_labels", "logit_lens"]},
@@ -53,6 +60,7 @@ ASKS = (
 ALIGNED = {"capture": ["*.cross_attention.weights"], "analyses": ["alignment"]}
 CASES = [(MODEL, text, ASKS) for text in SENTENCES]
 CASES += [(TRANSLATOR, text, (*ASKS, ALIGNED)) for text in TRANSLATED]
+CASES += [(FILLER, text, ASKS) for text in MASKED]
 NUMBERS = 40
 """Of each answer, drawn by a seed."""
 ANSWER = """async (body) => {
@@ -68,7 +76,7 @@ ANSWER = """async (body) => {
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """Yield the address of a site that holds one text and computes two models; it takes minutes."""
+    """Yield the address of a site that holds a text and computes three models; it takes minutes."""
     out = tmp_path_factory.mktemp("sites") / "site"
     readings = Answers.readings
 
@@ -79,7 +87,7 @@ def site(tmp_path_factory):
         patch.setattr(folder, "EXPERIMENTS", {})
         patch.setattr(folder, "_chapters", lambda *_: [])
         patch.setattr(Answers, "readings", of_model)
-        write_site(out, Plan(live=[MODEL, TRANSLATOR]), Settings())
+        write_site(out, Plan(live=[MODEL, TRANSLATOR, FILLER]), Settings())
     with hosting(out) as url:
         yield out, url
 

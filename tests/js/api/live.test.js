@@ -20,6 +20,7 @@ const MANIFEST = {
   texts: TEXTS,
   start_id: 0,
   end_id: 1,
+  mask_id: null,
   lowers_capitals: true,
   tokenizer: {
     model: { vocab: { '<s>': 0, '</s>': 1, a: 2, Ġb: 3, "'": 4, A: 5 } },
@@ -54,6 +55,15 @@ test('offsets point into the text as it is typed', () => {
   assert.deepEqual(
     encode('A').map(({ id }) => id),
     [0, 5],
+  );
+  const masked = createEncoder({ ...MANIFEST, mask_id: 1 }, Library)('aa [MASK]’ b');
+  assert.deepEqual(
+    masked.slice(3).map(({ id, start, end, word }) => [id, start, end, word]),
+    [
+      [1, 2, 9, null],
+      [4, 9, 10, 1],
+      [3, 10, 12, 2],
+    ],
   );
 });
 
