@@ -52,23 +52,16 @@ loaded = sorted(sys.modules)
 place = ["--device", "cpu"]
 trained = CliRunner().invoke(app, ["train", "echo", "--corpus", "text.txt", "--out", "out", *place])
 assert trained.exit_code == 0, trained.output
-judging = [name for name in sys.modules if name.startswith("headlight.lab.evaluation")]
+words = ["train", "rlhf", "--corpus", "text.txt", "--out", "rated", "--device", "cpu"]
+words += ["--reward", "stories-reward", "--steps", "1", "--set", "rows.prompts=1"]
+result = CliRunner().invoke(app, [*words, "--set", "rows.answers=2", "--set", "rows.held_out=1"])
+assert result.exit_code == 0, result.output
+of_lab = [name for name in sys.modules if name.startswith("headlight.lab.")]
 measured = CliRunner().invoke(app, ["evaluate", "out", "--text", "text.txt", *place])
 assert measured.exit_code == 0, measured.output
 from headlight.model.checkpoint.card import read_card
 card = read_card(Path("out/CARD.md"))
-print(json.dumps([shown, loaded, judging, card.training, card.metrics]))
-"""
-REINFORCE = """
-import json, sys
-from typer.testing import CliRunner
-from headlight.cli import app
-words = ["train", "rlhf", "--corpus", "text.txt", "--out", "rated", "--device", "cpu"]
-words += ["--reward", "stories-reward", "--steps", "1", "--set", "rows.prompts=1"]
-words += ["--set", "rows.answers=2", "--set", "rows.held_out=1"]
-result = CliRunner().invoke(app, words)
-assert result.exit_code == 0, result.output
-print(json.dumps([name for name in sys.modules if name.startswith("headlight.lab.")]))
+print(json.dumps([shown, loaded, of_lab, card.training, card.metrics]))
 """
 
 
@@ -94,7 +87,7 @@ def used(folder):
     """Return the command line's words, imports and card of a recipe of another folder."""
     result = run(USE, folder, "more")
     assert result.returncode == 0, result.stderr
-    names = ("help", "loaded", "judging", "training", "figures")
+    names = ("help", "loaded", "of_lab", "training", "figures")
     return dict(zip(names, json.loads(result.stdout.splitlines()[-1]), strict=True))
 
 
@@ -110,13 +103,9 @@ def test_a_new_recipe_trains_a_model_with_a_card_of_its_figures(used):
     assert used["figures"] == {**of_text, "sample": {"layers": 1, "files": ["sample.txt"]}}
 
 
-def test_training_loads_nothing_of_evaluation(used, folder):
-    assert used["judging"] == []
-    result = run(REINFORCE, folder)
-    assert result.returncode == 0, result.stderr
-    loaded = json.loads(result.stdout.splitlines()[-1])
-    assert "headlight.lab.training.recipes.rlhf" in loaded
-    assert not [name for name in loaded if name.startswith("headlight.lab.evaluation")]
+def test_training_loads_nothing_of_evaluation(used):
+    assert "headlight.lab.training.recipes.rlhf" in used["of_lab"]
+    assert not [name for name in used["of_lab"] if name.startswith("headlight.lab.evaluation")]
 
 
 def test_every_recipe_is_described():

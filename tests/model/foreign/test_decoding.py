@@ -56,15 +56,18 @@ def loaded(served):
     return load
 
 
+@cache
+def reference(folder, name):
+    """Return Transformers' own model of a folder."""
+    return type(make_model(name)).from_pretrained(folder).eval()
+
+
 def by_transformers(folder, name, ids, **options):
     """Return the tokens that Transformers' own model of a folder writes greedily."""
+    inputs = torch.tensor([ids])
+    options |= {"attention_mask": torch.ones_like(inputs), "num_beams": 1, "do_sample": False}
     with quiet(), torch.inference_mode():
-        model = type(make_model(name)).from_pretrained(folder).eval()
-        inputs = torch.tensor([ids])
-        out = model.generate(
-            inputs, attention_mask=torch.ones_like(inputs), num_beams=1, do_sample=False, **options
-        )
-    return out[0].tolist()
+        return reference(folder, name).generate(inputs, **options)[0].tolist()
 
 
 @cache
