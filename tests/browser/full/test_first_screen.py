@@ -290,7 +290,7 @@ def test_a_head_switched_off_moves_the_row_as_the_api_answers_and_the_link_keeps
 
 
 def test_a_weight_set_by_hand_moves_the_row_with_the_rest_scaled_or_left(reader, ask):
-    reader.open()
+    reader.open(view="why", layer=3, head=3)
     site = "decoder.layers.3.self_attention.weights"
     weights = ask("trace", text=KEYS, capture=[site])["tensors"][site]["data"][3][-1]
     key = max(range(len(weights)), key=weights.__getitem__)

@@ -44,7 +44,7 @@ def test_only_what_the_file_holds_is_offered(page):
     assert "Scores" in offered
     assert page.locator(".exports:visible > button").count() == 0
     assert page.get_by_role("button", name="Compare", exact=True).count() == 0
-    page.get_by_label("Of", exact=True).select_option(label="Rollout")
+    page.get_by_role("radio", name="Rollout", exact=True).check(force=True)
     assert "ollout" in page.locator("#view-attention .panel h2").first.inner_text()
 
 
