@@ -46,7 +46,7 @@ declare global {
     facts?: string[][]; // pairs of a name and a number
     held?: { ask: Ask; trace: Trace }[]; // the answers that a saved page of a long text takes as they are
     controls?: Control[]; // switches below it, which change what is drawn
-    actions?: { label: string; patch?: Patch; href?: string }[]; // buttons below it
+    actions?: { label: string; patch?: Patch; href?: string; file?: string }[]; // buttons below it
   }
   /** A figure without a notice. */
   type DrawnFigure = Figure & Drawing & { grid: Grid };

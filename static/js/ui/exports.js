@@ -14,6 +14,12 @@ import { save, element } from './dom.js';
 
 /** @import { Subject } from './panel.js' */
 
+/** Save a file of the API under the name of its model. @param {string} path */
+export async function saveFile(path) {
+  const answer = await call(path, { accept: '*/*' });
+  return save(await answer.blob(), path.split('/').slice(-2).join('-'));
+}
+
 /** @param {Subject} of @param {'png'|'svg'} format */
 export async function saveImage({ trace, figure, cards, plot, name }, format) {
   // A picture for slides carries the finding; the revision is in the figure for a paper.

@@ -136,7 +136,7 @@ async function showFormula(host, lines) {
 function showActions(host, offered, onState) {
   host.hidden = offered.length === 0;
   while (host.children.length > offered.length) host.lastElementChild?.remove();
-  offered.forEach(({ label, patch = {}, href }, index) => {
+  offered.forEach(({ label, patch = {}, href, file }, index) => {
     let shown = host.children[index];
     const fits = href ? shown?.getAttribute('href') === href : shown instanceof HTMLButtonElement;
     if (!shown || !fits) {
@@ -146,8 +146,19 @@ function showActions(host, offered, onState) {
       shown = fresh;
     }
     shown.textContent = label;
-    if (shown instanceof HTMLButtonElement) shown.onclick = () => onState(patch);
+    if (shown instanceof HTMLButtonElement)
+      shown.onclick = ({ currentTarget }) =>
+        file ? saveFile(file, /** @type {HTMLElement} */ (currentTarget)) : onState(patch);
   });
+}
+
+/** Save a file of the API, as a link would carry no key. @param {string} path @param {HTMLElement} told */
+async function saveFile(path, told) {
+  try {
+    told.textContent = await (await loadExports()).saveFile(path);
+  } catch (error) {
+    told.textContent = messageOf(error);
+  }
 }
 
 /** @param {Figure} figure @returns {figure is DrawnFigure} */

@@ -18,6 +18,7 @@ import {
   texts,
 } from '../browser.js';
 import { READING } from '../../../static/js/api/answers.js';
+import { keepKey } from '../../../static/js/api/calls.js';
 import { createViewSection } from '../../../static/js/ui/view_section.js';
 import { name, row } from '../../../static/js/ui/formula.js';
 import { FRAME, sampleTrace } from '../sample.js';
@@ -298,6 +299,22 @@ test('a view is brought into sight below what covers it, unless it is there', as
   layOut(find('.panels'), { top: 20 });
   section.bringDrawing();
   deepEqual(scrolled.pop(), [0, -18]);
+});
+
+test('a file of the API is saved with the key of the page', async () => {
+  keepKey('sesame');
+  const asked = [];
+  globalThis.fetch = async (path, { headers }) => {
+    asked.push([path, headers.Authorization]);
+    return new Response('PAR1');
+  };
+  const actions = [{ label: 'Save', file: '/api/v1/models/tiny/heads.parquet' }];
+  await show(viewOf({ figure: () => figureOf({ actions }) }));
+  find('.panel-actions button').click();
+  await settled(20);
+  deepEqual(asked, [['/api/v1/models/tiny/heads.parquet', 'Bearer sesame']]);
+  equal(find('.panel-actions button').textContent, 'Saved tiny-heads.parquet');
+  keepKey('');
 });
 
 test('what surrounds a drawing is that of the figure', async () => {

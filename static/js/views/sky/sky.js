@@ -13,7 +13,6 @@ import {
 } from '../../trace/attention.js';
 import { controlInWords, measureHeads, readFilter } from '../../trace/head_measures.js';
 import { cardPath } from '../../api/calls.js';
-import { atRoot } from '../../api/root.js';
 import { countedTexts, textsInWords } from '../../trace/card.js';
 import { capitalised, counted } from '../../words/lists.js';
 import { readEffects } from '../../rules/prediction.js';
@@ -120,12 +119,7 @@ export const sky = {
       actions: [
         ...matching.partingTexts(state),
         ...(state.answers?.card?.trace?.card?.heads && !state.isSaved
-          ? [
-              {
-                label: 'The profile as Parquet',
-                href: atRoot(`${cardPath(trace.model)}/heads.parquet`),
-              },
-            ]
+          ? [{ label: 'Save as Parquet', file: `${cardPath(trace.model)}/heads.parquet` }]
           : []),
       ],
       ...skyChart(trace, place, { ...all, x, y, size, holds }, state),
