@@ -61,7 +61,7 @@ SMALL_FILES = (
     "tokenizer_config.json",
     "vocab.json",
 )
-N_SAMPLE, N_REFINED = 20, 200
+N_SAMPLE, N_REFINED = 50, 200
 """The sentences that the heads of a new model are measured on: at once, and in the background."""
 EXAMPLE = "The quick brown fox jumps over the lazy dog."
 MAX_SMALL_BYTES = 2**26

@@ -45,8 +45,8 @@ SENTENCE_END = re.compile(r"(?<=[.!?])(?<!Mr\.)(?<!Dr\.)(?<!Mrs\.)[\"']?\s+(?=[\
 LEAST_TOKENS, MOST_TOKENS = 8, 48
 N_TRIED = 3  # as many sentences are cut into tokens for each that is read
 SEGMENT, N_RANDOM_ROWS = 24, 16
-N_CONTROLLED = 48
-"""The fewest controlled sentences of each kind; at most as many as other sentences are read."""
+N_CONTROLLED = 50
+"""The fewest controlled sentences of each kind, and all where no cost is measured."""
 Item = TypeVar("Item")
 
 
@@ -160,7 +160,8 @@ def finished_profile(
         if not question_end
         else {}
     )
-    n_made = max(N_CONTROLLED, sentences.n)
+    has_cost = sentences.sample and not is_sample
+    n_made = max(N_CONTROLLED, sentences.n if has_cost else 0)
     controlled = {name: _evenly(made, n_made) for name, made in controlled.items()}
     for name, made in controlled.items():
         _add_controlled(checkpoint, spec, sums, name, made)
