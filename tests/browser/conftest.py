@@ -39,7 +39,7 @@ ONE_THREAD = {"OMP_NUM_THREADS": "1"}
 def pytest_collection_modifyitems(items):
     """Give a page time on a busy machine."""
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if Path(__file__).parent in item.path.parents and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(5 * SECONDS))
 
 

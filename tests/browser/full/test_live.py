@@ -17,6 +17,7 @@ from tests.browser.conftest import SECONDS
 from tests.browser.full.test_site import DRAWN, HELD, hosting
 from tests.imports import ROOT
 
+pytestmark = pytest.mark.timeout(20 * SECONDS)  # three models are exported
 MODEL = "stories"
 SENTENCES = (
     "The big dog’s friend said “hello” to Anna and the big dog",
