@@ -110,9 +110,8 @@ def build(
 
 
 def _tell(progress: Progress) -> None:
-    share = progress.n_bytes / progress.total_bytes
     left = timedelta(seconds=round(progress.seconds_left))
     note(
-        f"{share:.1%} read · {progress.n_tokens:,} tokens · "
+        f"{progress.n_bytes / progress.total_bytes:.1%} read · {progress.n_tokens:,} tokens · "
         f"{progress.tokens_per_second:,.0f} tokens/s · {left} left"
     )

@@ -160,8 +160,7 @@ def finished_profile(
         if not question_end
         else {}
     )
-    has_cost = sentences.sample and not is_sample
-    n_made = max(N_CONTROLLED, sentences.n if has_cost else 0)
+    n_made = max(N_CONTROLLED, 0 if is_sample or not sentences.sample else sentences.n)
     controlled = {name: _evenly(made, n_made) for name, made in controlled.items()}
     for name, made in controlled.items():
         _add_controlled(checkpoint, spec, sums, name, made)

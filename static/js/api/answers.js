@@ -386,8 +386,7 @@ export function createRequestCache({ fetch, onArrival }) {
   };
 }
 
-/** The number of values in an answer: its tensors and the arrays of its analyses. */
-/** @param {Answer} answer */
+/** The number of values in an answer: its tensors and the arrays of its analyses. @param {Answer} answer */
 function sizeOf({ trace }) {
   const arrays = trace?.tensors
     ? [trace.tensors, ...Object.values(trace.analyses ?? {})].flatMap((group) =>

@@ -22,8 +22,7 @@ const ROW_HEIGHT = 30;
 const LEAST_ROW = 18;
 /** Pixels of the axis below the rows. */
 const AROUND = 60;
-/** Rows are high enough for every label. */
-/** @param {number} width */
+/** Rows are high enough for every label. @param {number} width */
 const letteringIn = (width) => ({ size: 13, letters: isNarrow(width) ? 18 : 36, space: 1 });
 const WIDEST = 760;
 

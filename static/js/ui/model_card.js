@@ -117,8 +117,7 @@ function readingOf({ replacements, lowers_capitals: lowers } = NOTHING_CHANGED) 
   return [...readings, ...(lowers ? ['a text in capitals as small letters'] : [])].join('; ');
 }
 
-/** The reasons for which documents would be dropped, in words. */
-/** @type {Record<string, string>} */
+/** The reasons for which documents would be dropped, in words. @type {Record<string, string>} */
 const REASONS = {
   exact_duplicate: 'exact duplicates',
   near_duplicate: 'near-duplicates',
@@ -157,8 +156,7 @@ function expertsOf(moe) {
 /** Sizes of the measured data, which are not results. */
 const AMOUNTS = ['tokens', 'bytes', 'masked_words', 'rows', 'trained_tokens'];
 
-/** Of figures that come in groups, the one that counts, and what to call it. */
-/** @type {Record<string, [string, (metric: any) => unknown]>} */
+/** Of figures that come in groups, the one that counts, and what to call it. @type {Record<string, [string, (metric: any) => unknown]>} */
 const HEADLINES = {
   bleu: ['BLEU', (metric) => metric.text],
   alignment: ['error rate of the head that aligns words best', (metric) => metric.head?.error_rate],

@@ -12,8 +12,7 @@ import { boxOfTokens, createMarks } from './plot_marks.js';
 /** @typedef {{clientX: number, clientY: number}} At a place of the window */
 /** @typedef {ReturnType<typeof createRenderer>} Renderer */
 
-/** Pixels a press may stray and still be a click: a fingertip rolls. */
-/** @type {Record<string, number>} */
+/** Pixels a press may stray and still be a click: a fingertip rolls. @type {Record<string, number>} */
 const SLOP = { mouse: 4, pen: 6, touch: 12 };
 /**
  * The cells of each drawing on the page: where one is, which is at the pointer or at the keyboard's

@@ -329,8 +329,7 @@ function createPlaces(name, onChoose) {
   };
 }
 
-/** The address and the name of the source that has a term’s formula. */
-/** @type {Record<string, [address: string, source: string]>} */
+/** The address and the name of the source that has a term’s formula. @type {Record<string, [address: string, source: string]>} */
 const FORMULAS = {
   ...named(
     ['https://arxiv.org/abs/1706.03762', 'Vaswani et al. 2017, section 3.2'],

@@ -51,8 +51,7 @@ export function createAtlas({ onState, announce }) {
     ...sentences.elements,
     spread,
     element('h3', 'Search the corpus'),
-    form.element,
-    findings.element,
+    ...[form.element, findings.element],
   );
 
   return {

@@ -24,8 +24,7 @@ import { headControl, SCHEMES } from './schemes.js';
 
 /** @import { Part, Subject } from './maps.js' */
 
-/** The parts of the view, each with its own switches, panels and figures. */
-/** @type {Record<string, Part>} */
+/** The parts of the view, each with its own switches, panels and figures. @type {Record<string, Part>} */
 const PARTS = {
   encoding: {
     controls: () => [],

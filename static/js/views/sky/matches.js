@@ -110,10 +110,9 @@ export function partingFacts(trace, { heads, measures }, place, { sky_with: othe
 export function partingTexts(state) {
   const { texts = [], other: model = '' } = answerIn(state);
   const compare = { view: 'compare', compare_with: 'model', compare_model: model };
-  return texts
-    .slice(0, MOST_TEXTS)
-    .map(({ text, moved, by_chance: chance }) => ({
-      label: `${percent(moved, 0)} (${percent(chance, 0)} by chance) elsewhere in “${shortened(text, LETTERS)}”`,
-      patch: { ...NOTHING_CHOSEN, text, ...compare },
-    }));
+  const shown = texts.slice(0, MOST_TEXTS);
+  return shown.map(({ text, moved, by_chance: chance }) => ({
+    label: `${percent(moved, 0)} (${percent(chance, 0)} by chance) elsewhere in “${shortened(text, LETTERS)}”`,
+    patch: { ...NOTHING_CHOSEN, text, ...compare },
+  }));
 }
