@@ -14,7 +14,8 @@ inputs, which have no effect where they are neutral:
   replaces, as long as the longer text; an attention of −1 is none;
 - ``position`` of the prediction to explain, ``token`` and ``against``: ids, or −1 for the likeliest
   and for the rival of `headlight.model.analysis.reasons`, −2 for the likeliest other one;
-- ``in_text`` (vocab): whether a token is spelled like a word of the text.
+- ``in_text`` (vocab): whether a token is spelled like a word of the text;
+- ``asked`` (analysis): which of `ANALYSES` are computed; the outputs of others are empty.
 
 Its outputs are the sites and ``analyses.{id}.{array}`` of the first row, without a batch axis; of
 ``reasons`` those of all rows: the text itself, then without one part each. An encoder–decoder also
@@ -97,6 +98,12 @@ Facts = Mapping[str, Tensor]
 HOME = "headlight.model."
 FACTS = ("is_typed", "is_special", "is_first_word")
 KINDS = ("", "number", "name", "word")
+ANALYSES = (
+    *("alignment", "attention_by_distance", "head_labels", "head_norms", "head_outputs"),
+    *("logit_attribution", "logit_lens", "next_token", "residual_stream", "rollout", "search"),
+    "value_weighted",
+)
+"""Those that a graph leaves out where nobody asks; ``reasons`` come with ``logit_attribution``."""
 
 
 class Derived(nn.Module):
@@ -411,6 +418,7 @@ def neutral_inputs(
         "token": torch.tensor([-1]),
         "against": torch.tensor([-1]),
         "in_text": torch.zeros(config.vocab_size, dtype=torch.bool),
+        "asked": torch.ones(len(ANALYSES), dtype=torch.bool),
     }
 
 
@@ -460,7 +468,7 @@ def export_model(checkpoint: Checkpoint) -> tuple[bytes, dict[str, Any]]:
     if checkpoint.config.kind == "decoder":  # a translator would have a quarter more bytes
         exported.optimize()
     model = exported.model_proto
-    _narrow(model)
+    _on_demand(model, _narrow(model))
     manifest = _manifest(checkpoint, module, names)
     manifest["differences"] = check_model(model.SerializeToString(), checkpoint, module, texts)
     for key, value in manifest.items():
@@ -562,8 +570,8 @@ def _simplify(model: Any) -> None:
     common.CommonSubexpressionEliminationPass()(model)
 
 
-def _narrow(model: Any) -> None:
-    """Store large constants once, and in float16 with a cast behind them where that is exact."""
+def _narrow(model: Any) -> list[Any]:
+    """Store large constants once, in float16 with a cast where that is exact; return the nodes."""
     from onnx import TensorProto, helper, numpy_helper
 
     graph, first, renamed, casts = model.graph, dict[bytes, str](), dict[str, str](), []
@@ -589,9 +597,53 @@ def _narrow(model: Any) -> None:
     for node in nodes:
         del node.metadata_props[:]  # where in the code it comes from
         node.input[:] = [renamed.get(name, name) for name in node.input]
-    copies = [type(node).FromString(node.SerializeToString()) for node in nodes]
+    return nodes
+
+
+def _on_demand(model: Any, nodes: Sequence[Any]) -> None:
+    """Put the nodes that only one analysis needs into a branch, run where that is asked for."""
+    from onnx import helper, numpy_helper
+
+    graph = model.graph
+    types = {each.name: each.type.tensor_type for each in graph.output}
+    users = {name: {_analysis_of(name)} for name in types}
+    parts: dict[str, list[Any]] = {}
+    for node in reversed(nodes):
+        needing = {of for name in node.output for of in users.get(name, ())}
+        for name in node.input:
+            users.setdefault(name, set()).update(needing)
+        parts.setdefault(needing.pop() if len(needing) == 1 else "", []).insert(0, node)
+    kept = parts.pop("")
+    for of, part in parts.items():
+        made = [name for node in part for name in node.output if name in types]
+        for node in part:
+            for names in (node.input, node.output):
+                names[:] = [f"{name}.then" if name in made else name for name in names]
+        sides: dict[str, list[Any]] = {"then": part, "else": []}
+        for name in made:
+            sizes, kind = [0] * len(types[name].shape.dim), types[name].elem_type
+            empty = numpy_helper.from_array(np.zeros(sizes, helper.tensor_dtype_to_np_dtype(kind)))
+            sides["else"].append(helper.make_node("Constant", [], [f"{name}.else"], value=empty))
+        branches = {}
+        for side, inner in sides.items():
+            infos = [
+                helper.make_tensor_value_info(f"{name}.{side}", types[name].elem_type, None)
+                for name in made
+            ]
+            branches[f"{side}_branch"] = helper.make_graph(inner, f"{of}.{side}", [], infos)
+        at = numpy_helper.from_array(np.array(ANALYSES.index(of)), f"{of}.at")
+        graph.initializer.append(at)
+        kept.append(helper.make_node("Gather", ["asked", at.name], [f"{of}.asked"]))
+        kept.append(helper.make_node("If", [f"{of}.asked"], made, **branches))
+    copies = [type(node).FromString(node.SerializeToString()) for node in kept]
     del graph.node[:]
     graph.node.extend(copies)
+
+
+def _analysis_of(output: str) -> str:
+    """Return one of `ANALYSES`, or an empty text for what a pass always computes."""
+    kind, name, *_ = f"{output}.".replace(".reasons.", ".logit_attribution.").split(".")
+    return name if kind == "analyses" and name in ANALYSES else ""
 
 
 def _manifest(checkpoint: Checkpoint, module: Pass, names: Sequence[str]) -> dict[str, Any]:
@@ -607,6 +659,7 @@ def _manifest(checkpoint: Checkpoint, module: Pass, names: Sequence[str]) -> dic
         "attentions": module.attentions,
         "networks": module.networks,
         "parts": module.derived.rows,
+        "analyses": list(ANALYSES),
         "sizes": {
             "n_heads": config.n_heads,
             "d_head": config.d_head,

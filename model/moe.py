@@ -145,10 +145,14 @@ class Experts(nn.Module):
 
         The (token, expert) pairs are sorted by expert, so that each expert runs on one block.
         """
-        if torch.compiler.is_exporting():  # a graph has no sizes that depend on numbers
-            every = torch.stack([expert(tokens) for expert in self.experts], dim=1)
-            index = expert_indices[..., None].expand(-1, -1, tokens.shape[-1])
-            return every.gather(1, index) * expert_weights[..., None]
+        if torch.compiler.is_exporting():  # a graph cannot split by counts that depend on numbers
+            written = tokens.new_zeros(expert_indices.numel(), tokens.shape[-1])
+            for number, expert in enumerate(self.experts):
+                pairs = (expert_indices.flatten() == number).nonzero()[:, 0]
+                block = tokens.index_select(0, pairs // self.top_k)
+                written = written.index_put((pairs,), expert(block))
+            by_pair: Tensor = written.unflatten(0, (-1, self.top_k))
+            return by_pair * expert_weights[..., None]
         order = expert_indices.flatten().argsort(stable=True)
         counts = expert_indices.flatten().bincount(minlength=len(self.experts)).tolist()
         blocks = tokens.index_select(0, order // self.top_k).split(counts)

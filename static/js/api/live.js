@@ -19,6 +19,8 @@ const PREDICTED = /^(tokens|temperature|top_k|top_p)$/;
 const REST = 5 * 60_000;
 /** A load that nothing waits for is given up. */
 const REST_OF_LOAD = 1_000;
+/** A site that was written again has other files. */
+const MISSING = { title: 'The code that computes did not arrive', detail: 'Reload the page' };
 /** The least module with an operation of SIMD. */
 const SIMD = 'AGFzbQEAAAABBQFgAAF7AwIBAAoKAQgAQQD9D/1iCw==';
 
@@ -55,7 +57,7 @@ export function openLive({ catalogue, server, live: { worker: script, runtime, m
       throw problemOf({ title: 'A page from a disk computes nothing' }, server);
     const started = new Worker(script, { type: 'module' });
     started.onerror = () => {
-      const problem = problemOf({ title: 'The code that computes did not arrive' }, server);
+      const problem = problemOf(MISSING, server);
       for (const id of waiting.keys()) settle(id, ({ reject }) => reject(problem));
       end();
     };

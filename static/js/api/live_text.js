@@ -5,7 +5,7 @@
 
 import { range } from '../trace/trace.js';
 
-/** @typedef {{edits?: Edit[], position?: number, token?: number, against?: number, isTakingAway?: boolean, target?: Token[], rows?: number[][]}} Wish of a pass; `isTakingAway`: in further rows each head and each network is off; `rows`: the targets of a beam */
+/** @typedef {{edits?: Edit[], position?: number, token?: number, against?: number, isTakingAway?: boolean, target?: Token[], names?: string[], rows?: number[][]}} Wish of a pass; `names`: the outputs; `isTakingAway`: in further rows each head and each network is off; `rows`: the targets of a beam */
 
 /** The words of the byte-level tokenizer (Radford et al. 2019). */
 const WORDS = /'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+/gu;
@@ -104,12 +104,13 @@ function wordsOf(tokens) {
  * @param {Manifest} manifest @param {Token[]} tokens @param {Wish} wish
  * @returns {Record<string, [type: string, data: any, shape: number[]]>}
  */
-export function inputsOf({ attentions, networks, parts, sizes, texts }, tokens, wish) {
+export function inputsOf({ attentions, networks, parts, analyses, sizes, texts }, tokens, wish) {
   const {
     edits = [],
     position = (wish.target ?? tokens).length - 1,
     token = -1,
     against = -1,
+    names = [],
   } = wish;
   const { n_heads: nHeads, n_experts: nExperts, d_head: width } = sizes;
   const [nOfHeads, { length }] = [attentions.length * nHeads, tokens];
@@ -168,6 +169,7 @@ export function inputsOf({ attentions, networks, parts, sizes, texts }, tokens, 
   return {
     ...factsOf('', tokens, [tokens.map(({ id }) => id)]),
     ...(wish.target && factsOf('target_', target, beam)),
+    asked: flags(analyses.map((id) => names.some((name) => name.startsWith(`analyses.${id}.`)))),
     in_text: flags(texts.map((text) => words.has(text.trim()))),
     heads: ['float32', heads, [nRows, attentions.length, nHeads]],
     networks: ['float32', scales, [nRows, networks.length]],

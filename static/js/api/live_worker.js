@@ -9,7 +9,7 @@ import { createEncoder, inputsOf } from './live_text.js';
 
 /** @import { Wish } from './live_text.js' */
 
-/** @typedef {{id: string, revision: string, precision: string, max_tokens: number, axes: Record<string, string[]>, attentions: string[], networks: string[], parts: {site: string, layer: number, head: number|null}[], sizes: {n_heads: number, d_head: number, n_experts: number}, metadata: Record<string, any>, tokenizer: any, texts: string[], lowers_capitals: boolean, start_id: number, end_id: number, mask_id: number|null, beam: {width: number, length_penalty: number}|null}} Manifest of `headlight.model.export` */
+/** @typedef {{id: string, revision: string, precision: string, max_tokens: number, axes: Record<string, string[]>, attentions: string[], networks: string[], parts: {site: string, layer: number, head: number|null}[], analyses: string[], sizes: {n_heads: number, d_head: number, n_experts: number}, metadata: Record<string, any>, tokenizer: any, texts: string[], lowers_capitals: boolean, start_id: number, end_id: number, mask_id: number|null, beam: {width: number, length_penalty: number}|null}} Manifest of `headlight.model.export` */
 /** @typedef {{file: string, bytes: number}} File compressed by gzip */
 /** @typedef {(tokens: Token[], names: string[], wish: Wish) => Promise<Record<string, NamedArray>>} Run returns outputs of a graph */
 /** @typedef {{manifest: Manifest, encode: (text: string) => Token[], run: Run}} Model */
@@ -91,7 +91,7 @@ async function read(file, onBytes) {
     const whole = counted.pipeThrough(new DecompressionStream('gzip'));
     return await new Response(whole).arrayBuffer();
   } catch {
-    throw refusal('The model did not arrive whole', `The file ${file} is missing or cut short`);
+    throw refusal('The model did not arrive whole', `${file} is incomplete; reload the page`);
   }
 }
 
@@ -106,7 +106,7 @@ function by(ort, session, manifest) {
     if (least < SHORTEST) throw refusal('This text is too short to be computed here', 'Write more');
     if (wish.isTakingAway && length * manifest.parts.length > MOST_TAKEN)
       throw refusal('The reasons of so long a text are not computed here', 'Write less');
-    const feeds = Object.entries(inputsOf(manifest, tokens, wish))
+    const feeds = Object.entries(inputsOf(manifest, tokens, { ...wish, names }))
       .filter(([name]) => session.inputNames.includes(name))
       .map(([name, input]) => [name, new ort.Tensor(...input)]);
     const outputs = names.length > 0 ? await session.run(Object.fromEntries(feeds), names) : {};

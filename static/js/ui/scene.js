@@ -234,7 +234,8 @@ export class Scene {
       isEdited && { label: 'Try your own sentence', patch: null },
       !isEdited && lookedAt && { label: WHY_THERE, patch: lookedAt },
       !isEdited &&
-        isSplit && { label: 'Step by step', patch: { view: 'word', word_show: 'thread' } },
+        isSplit &&
+        !isSite() && { label: 'Step by step', patch: { view: 'word', word_show: 'thread' } },
       !isEdited &&
         isPredicting(trace) && {
           label: 'Every reason',

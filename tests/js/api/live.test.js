@@ -16,6 +16,7 @@ const MANIFEST = {
     { site: `${PATH}.context`, layer: 0, head: 1 },
     { site: `${NETWORK}.output`, layer: 0, head: null },
   ],
+  analyses: ['next_token', 'rollout'],
   sizes: { n_heads: 2, d_head: 4, n_experts: 1 },
   texts: TEXTS,
   start_id: 0,
@@ -74,7 +75,9 @@ test('edits become inputs, and each part is off in a row of its own', () => {
     { kind: 'set', site: `${PATH}.weights`, heads: [1], positions: [2], value: [0.25, 0.75, 0] },
   ];
   assert.ok(takesEdits(edits));
-  const inputs = inputsOf(MANIFEST, encode('aa'), { edits });
+  const names = ['logits', 'analyses.rollout.decoder'];
+  const inputs = inputsOf(MANIFEST, encode('aa'), { edits, names });
+  assert.deepEqual([...inputs.asked[1]], [0, 1]);
   assert.deepEqual([...inputs.heads[1]], [1, 0]);
   assert.deepEqual([...inputs.factors[1]], [0.5]);
   assert.deepEqual([...inputs.set_at[1]].map(Number), [0, 1, 2]);
