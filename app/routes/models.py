@@ -2,7 +2,7 @@
 
 import fnmatch
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from math import prod
@@ -135,17 +135,13 @@ def _chosen_weights(
         names = fnmatch.filter(known, glob)
         if not names:
             detail = f"no weight of the model '{model}' matches {echo(glob)}"
-            raise Problem(422, "unknown-weight", f"{detail}; it has {_kinds(known)}")
+            kinds = dict.fromkeys(re.sub(r"\.\d+\.", ".*.", name) for name in known)
+            raise Problem(422, "unknown-weight", f"{detail}; it has {', '.join(kinds)}")
         chosen |= {name: known[name] for name in names}
     actual = sum(prod(weight.shape) for weight in chosen.values())
     if actual > limit:
         raise over_limit("weights", limit=limit, actual=actual, way_out="name fewer matrices")
     return {name: weight for name, weight in known.items() if name in chosen}
-
-
-def _kinds(names: Iterable[str]) -> str:
-    """Join the names of weights by commas, each once for all layers."""
-    return ", ".join(dict.fromkeys(re.sub(r"\.\d+\.", ".*.", name) for name in names))
 
 
 def _file_of(header: bytes, weights: Mapping[str, Weight]) -> Iterator[bytes]:

@@ -508,8 +508,9 @@ def load_state(
         for group in optimizer.param_groups:
             for parameter in group["params"]:
                 state = _below(f"optimizer.{number}.{names[parameter]}.", tensors)
-                optimizer.state[parameter] = {
-                    key: _placed(tensor, parameter) for key, tensor in state.items()
+                optimizer.state[parameter] = {  # a step counter stays on the CPU
+                    key: tensor.to(parameter.device) if tensor.ndim else tensor
+                    for key, tensor in state.items()
                 }
     return dict(progress)
 
@@ -518,8 +519,3 @@ def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return the tensors whose names begin with a prefix, by the rest of their names."""
     names = [name for name in tensors if name.startswith(prefix)]
     return {name.removeprefix(prefix): tensors[name] for name in names}
-
-
-def _placed(tensor: Tensor, parameter: Tensor) -> Tensor:
-    """Move an optimizer's tensor to its parameter's device; a step counter stays on the CPU."""
-    return tensor.to(parameter.device) if tensor.ndim else tensor

@@ -362,12 +362,8 @@ def _experts(card: ModelCard) -> Iterable[tuple[object, ...]]:
     for layer, experts in _group(card.expert_tokens, "layers"):
         for number, expert in enumerate(experts):
             share = f"{100 * expert['share']:.1f} %"
-            yield layer, number, share, _spelled(expert["tokens"])
-
-
-def _spelled(tokens: Iterable[Mapping[str, Any]]) -> str:
-    """Format tokens as inline code, with visible spaces and line breaks."""
-    return " ".join(_code(token["text"].translate(VISIBLE)) for token in tokens)
+            spelled = (_code(token["text"].translate(VISIBLE)) for token in expert["tokens"])
+            yield layer, number, share, " ".join(spelled)
 
 
 def parse_yaml(text: str) -> Any:

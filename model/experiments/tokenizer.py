@@ -68,7 +68,9 @@ def run(parameters: Tokenizer) -> Iterator[Arrays]:
         "right": np.array([right for _, right in merges], dtype=np.str_),
         "count": np.array(frequencies, dtype=np.int64),
         "step": steps,
-        "n_tokens": np.array([_n_tokens(joined, step) for step in range(len(steps))]),
+        "n_tokens": np.array(
+            [int(((joined == 0) | (joined > step)).sum()) for step in range(len(steps))]
+        ),
         "vocab_size": alphabet + steps,
     }
 
@@ -135,11 +137,6 @@ def joined_at(text: str, ranks: dict[Pair, int]) -> np.ndarray:
 def _starts(tokens: list[str]) -> set[int]:
     """Return the places at which tokens start."""
     return set(np.cumsum([0, *map(len, tokens[:-1])]).tolist())
-
-
-def _n_tokens(joined: np.ndarray, step: int) -> int:
-    """Return the tokens of a text after a number of merges."""
-    return int(((joined == 0) | (joined > step)).sum())
 
 
 EXPERIMENT = Experiment(

@@ -184,7 +184,8 @@ def _checked(named: Mapping[str, Any], n_ids: int, where: str) -> Iterator[tuple
         if value is None:
             continue
         if key == _END:  # a token that the model does not have never ends a text
-            if ends := _ends(value, n_ids, where):
+            ends = [token for token in _listed(value, _END, where) if 0 <= token < n_ids]
+            if ends:
                 yield key, ends
         elif key == _BAD_WORDS:
             if words := _words(value, n_ids, where):
@@ -209,10 +210,6 @@ def _require_possible(settings: Mapping[str, Any], where: str) -> None:
             raise CheckpointError(
                 f"{where}: {key} ({min(forced):,}) is one of suppress_tokens, so no token is left"
             )
-
-
-def _ends(value: object, n_ids: int, where: str) -> list[int]:
-    return [token for token in _listed(value, _END, where) if 0 <= token < n_ids]
 
 
 def _integer(value: object, key: str, where: str) -> int:
