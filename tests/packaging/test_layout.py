@@ -79,11 +79,11 @@ JS_FOLDERS = ["words", "trace", "rules", "state", "api", "plot", "ui", "views"]
 MOST_LINES = {
     "app": 25_290,
     "lab": 9_100,
-    "model": 37_510,
+    "model": 37_560,
     "model/analysis": 4_580,
     "model/attention": 1_780,
     "model/foreign": 9_010,
-    "static/js": 46_290,
+    "static/js": 46_240,
     "static/js/views": 18_100,
 }
 MOST_OWN_LINES = 60
