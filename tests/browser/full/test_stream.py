@@ -63,7 +63,7 @@ def test_the_lens_is_walked_by_keyboard_and_read_out(reader, lens):
     reader.page.keyboard.press("ArrowUp")
     reader.page.keyboard.press("ArrowLeft")
     said = percent(lens[layers - 2, count - 2, 0])
-    assert f"After “a” at 7, layer {layers - 2} predicts" in reader.announced
+    assert f"After the second “a”, layer {layers - 2} predicts" in reader.announced
     assert said in reader.announced
     reader.page.keyboard.press("Enter")
     reader.wait_until_drawn()
