@@ -1,7 +1,6 @@
 """A site whose pages compute any sentence: its numbers are the server's, and refusals say why."""
 
 import json
-import time
 
 import numpy as np
 import pytest
@@ -233,9 +232,3 @@ def test_a_browser_without_simd_says_so(site, new_context):
     typed(page, SENTENCES[0])
     assert "no WebAssembly with SIMD" in page.inner_text("#notice")
     page.context.close()
-
-
-def test_an_own_sentence_takes_three_seconds_at_most(page):
-    began = time.perf_counter()
-    typed(page, SENTENCES[1])
-    assert time.perf_counter() - began < 3 * 5  # of a busy machine

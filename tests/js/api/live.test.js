@@ -75,8 +75,7 @@ test('edits become inputs, and each part is off in a row of its own', () => {
     { kind: 'set', site: `${PATH}.weights`, heads: [1], positions: [2], value: [0.25, 0.75, 0] },
   ];
   assert.ok(takesEdits(edits));
-  const names = ['logits', 'analyses.rollout.decoder'];
-  const inputs = inputsOf(MANIFEST, encode('aa'), { edits, names });
+  const inputs = inputsOf(MANIFEST, encode('aa'), { edits, names: ['analyses.rollout.decoder'] });
   assert.deepEqual([...inputs.asked[1]], [0, 1]);
   assert.deepEqual([...inputs.heads[1]], [1, 0]);
   assert.deepEqual([...inputs.factors[1]], [0.5]);
