@@ -92,10 +92,7 @@ SETTINGS = {
     "an end beyond the vocabulary": {"eos_token_id": [10**9, -1]},
     "suppressed tokens": {"suppress_tokens": ["usual", 5]},
     "tokens suppressed at the beginning": {"begin_suppress_tokens": ["usual"]},
-    "suppressed after a forced one": {
-        "begin_suppress_tokens": ["usual"],
-        "forced_bos_token_id": 77,
-    },
+    "suppressed after forced": {"begin_suppress_tokens": ["usual"], "forced_bos_token_id": 77},
     "bad words": {"bad_words_ids": [["usual"], [2], [4, 5]]},
     "a penalty": {"repetition_penalty": 3.0},
     "no pairs twice": {"no_repeat_ngram_size": 2},
