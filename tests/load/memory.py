@@ -29,6 +29,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
+import httpx
 import numpy as np
 from rich.console import Console
 from rich.table import Table
@@ -188,7 +189,10 @@ async def ask_for(server, tally, seconds, n_people, *, pause=0.0, file=None):
                 print(*curve[-1], sep=",", file=file, flush=True)
             large = chance.choice(LARGE)
             large = {**large, "text": f"{second:.0f} {large['text']}"}  # whose tiles are new
-            await greedy.post("trace, large", "trace", large, (200, 422))
+            try:
+                await greedy.post("trace, large", "trace", large, (200, 422))
+            except httpx.HTTPError as error:
+                tally.surprise(f"trace, large: {type(error).__name__}")
             await asyncio.sleep(max(0.0, SAMPLE_SECONDS - (time.monotonic() - began - second)))
 
     await asyncio.gather(watch(), *map(live, people))
