@@ -317,7 +317,10 @@ function buildHits({ weights }, { lines, numbers, ceiling, box, ink }) {
       }
       const side = x <= box.start === isLeft('row', box) ? 'row' : 'column';
       const index = indexAt(y, side === 'row' ? weights.rows : weights.columns, box);
-      return index === null ? null : wordCell(weights, side, index);
+      if (index === null) return null;
+      return side === 'row'
+        ? { row: index, column: findStrongest(weights, { row: index }), of: side }
+        : { row: findStrongest(weights, { column: index }), column: index, of: side };
     },
     highlight: (cell) => highlightOf(cell, weights, { box, ink, numberAt }),
   };
@@ -332,19 +335,6 @@ function keyOf({ row, column }) {
 function indexAt(y, count, { down }) {
   const index = Math.floor(((y - HEAD_ROOM) / (down - HEAD_ROOM)) * count);
   return index >= 0 && index < count ? index : null;
-}
-
-/**
- * Select the strongest line of a word; `of` names its side.
- * @param {Matrix} weights
- * @param {'row'|'column'} side
- * @param {number} index
- * @returns {Cell}
- */
-function wordCell(weights, side, index) {
-  if (side === 'row')
-    return { row: index, column: findStrongest(weights, { row: index }), of: 'row' };
-  return { row: findStrongest(weights, { column: index }), column: index, of: 'column' };
 }
 
 /**

@@ -115,7 +115,9 @@ function strongestLink(trace, place, chosen) {
     for (let head = 0; head < shape[0]; head += 1) {
       if ((chosen.head ?? head) !== head) continue;
       const weights = matrixAt(trace.tensors[site], head);
-      const usual = meanWeights(weights);
+      // A head that looks at one word from everywhere links it to none.
+      const usual = new Float64Array(weights.columns);
+      weights.data.forEach((value, at) => (usual[at % usual.length] += value / weights.rows));
       for (let query = 0; query < weights.rows; query += 1) {
         if ((chosen.query ?? query) !== query) continue;
         if (!isWord(rows[query]) && !isMask(rows[query])) continue;
@@ -132,17 +134,6 @@ function strongestLink(trace, place, chosen) {
     }
   }
   return best;
-}
-
-/**
- * Return the mean weight of each key over all queries: a head that looks at one word from
- * everywhere links it to none.
- * @param {Matrix} weights of a head
- */
-function meanWeights({ rows, columns, data }) {
-  const means = new Float64Array(columns);
-  for (let at = 0; at < rows * columns; at += 1) means[at % columns] += data[at] / rows;
-  return means;
 }
 
 /**

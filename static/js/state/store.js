@@ -172,14 +172,15 @@ export class Store {
    * @param {Example[]} examples of the model in use
    * @param {Example[]} others of the other model
    */
-  chooseModel(model, examples, others) {
+  chooseModel(model, examples, [other]) {
+    const isExample = other && examples.some(({ text }) => text === this.state.text);
     this.#isOpening = true;
     this.#set({
       model,
       target: null,
       ...this.#standards,
       ...NO_HEAD,
-      ...exampleFor(this.state, examples, others),
+      ...(isExample && { text: other.text, words: '', ...opened(other.opens) }),
     });
     this.#isHeadChosen = false;
   }
@@ -240,18 +241,6 @@ export class Store {
     this.#normalize();
     return false;
   }
-}
-
-/**
- * Return the change to an example of another model, if an example of the one in use was not edited.
- * @param {State} state
- * @param {Example[]} examples of the model in use
- * @param {Example[]} others of the other model
- * @returns {Patch}
- */
-function exampleFor({ text }, examples, [example]) {
-  const isExample = examples.some((each) => each.text === text);
-  return isExample && example ? { text: example.text, words: '', ...opened(example.opens) } : {};
 }
 
 /**

@@ -90,8 +90,11 @@ export function placeArrays(arrays, metadata = {}) {
   /** @type {Record<string, NamedArray>} */
   const tensors = {};
   for (const [name, named] of Object.entries(arrays)) {
-    if (name.startsWith(ANALYSIS_PREFIX)) placeAnalysis(analyses, name, named);
-    else tensors[name] = named;
+    if (!name.startsWith(ANALYSIS_PREFIX)) tensors[name] = named;
+    else {
+      const [, id, ...field] = name.split('.');
+      analyses[id] = { ...analyses[id], [field.join('.')]: named };
+    }
   }
   return { tensors, analyses };
 }
@@ -111,43 +114,20 @@ function read(buffer) {
   const facts = Object.fromEntries(
     Object.entries(metadata).map(([key, json]) => [key, JSON.parse(json)]),
   );
-  return {
-    facts,
-    arrays: Object.fromEntries(
-      Object.entries(arrays).map(([name, array]) => [name, nameAxes(name, array, facts)]),
-    ),
-  };
+  const { axes = {}, scale = {} } = facts; // weights in 16 bits come with a scale
+  /** @type {Record<string, NamedArray>} */
+  const named = {};
+  for (const [name, { shape, data }] of Object.entries(arrays)) {
+    const names = axes[name] ?? shape.map((_, axis) => `axis ${axis}`);
+    named[name] = { axes: names, shape, data, scale: scale[name] ?? 1 };
+  }
+  return { facts, arrays: named };
 }
 
 /** @param {Token[]} tokens @param {string} text @returns {Token[]} */
 export function withParts(tokens, text) {
   const parts = splitCharacters(tokens, text);
   return tokens.map((token, index) => ({ ...token, part: parts[index] }));
-}
-
-/**
- * Name the axes of an array. Weights in 16 bits come with the scale that gives their values.
- * @param {string} name
- * @param {RawArray} rawArray
- * @param {{axes?: Record<string, string[]>, scale?: Record<string, number>}} facts
- */
-function nameAxes(name, { shape, data }, { axes = {}, scale = {} }) {
-  return {
-    axes: axes[name] ?? shape.map((_, axis) => `axis ${axis}`),
-    shape,
-    data,
-    scale: scale[name] ?? 1,
-  };
-}
-
-/**
- * @param {Record<string, Record<string, unknown>>} analyses
- * @param {string} name
- * @param {NamedArray} array
- */
-function placeAnalysis(analyses, name, array) {
-  const [, id, ...field] = name.split('.');
-  analyses[id] = { ...analyses[id], [field.join('.')]: array };
 }
 
 /**
@@ -252,7 +232,9 @@ const ARRAY_TYPES = {
  */
 export function parseSafetensors(buffer) {
   const start = dataStart(buffer);
-  const header = readHeader(buffer, start);
+  const bytes = new Uint8Array(buffer, LENGTH_BYTES, start - LENGTH_BYTES);
+  /** @type {{__metadata__?: Record<string, string>} & Record<string, HeaderEntry>} */
+  const header = JSON.parse(new TextDecoder().decode(bytes));
   const { __metadata__: metadata = {}, ...entries } = header;
   /** @type {Record<string, RawArray>} */
   const arrays = {};
@@ -276,16 +258,6 @@ function dataStart(buffer) {
     );
   }
   return LENGTH_BYTES + Number(length);
-}
-
-/**
- * @param {ArrayBuffer} buffer
- * @param {number} end
- * @returns {{__metadata__?: Record<string, string>} & Record<string, HeaderEntry>}
- */
-function readHeader(buffer, end) {
-  const bytes = new Uint8Array(buffer, LENGTH_BYTES, end - LENGTH_BYTES);
-  return JSON.parse(new TextDecoder().decode(bytes));
 }
 
 /**

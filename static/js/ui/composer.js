@@ -345,17 +345,6 @@ function takeDrops(page, onFile) {
 /** Models of a family that are listed first, such as `sums` and `sums-direct`. */
 const FIRST_OF_FAMILY = 2;
 
-/**
- * Return true if a model comes behind the first ones of its family, which its name says.
- * @param {Card} card
- * @param {Card[]} models
- */
-function isFurther({ id }, models) {
-  const [family] = id.split('-');
-  const relatives = models.filter((card) => card.id.split('-')[0] === family);
-  return relatives.findIndex((card) => card.id === id) >= FIRST_OF_FAMILY;
-}
-
 /** Group models by kind, if there are several kinds. @param {Card[]} models */
 function groupsOf(models) {
   /** @param {Card} card */
@@ -366,8 +355,12 @@ function groupsOf(models) {
       (title || id) +
         (architecture !== 'headlight' && state === 'not_loaded' ? ' (not loaded)' : ''),
     );
+  const families = models.map(({ id }) => id.split('-')[0]); // the name says the family
   const [first, more] = [false, true].map((isMore) =>
-    models.filter((card) => isFurther(card, models) === isMore),
+    models.filter((_, index) => {
+      const before = families.slice(0, index).filter((family) => family === families[index]);
+      return before.length >= FIRST_OF_FAMILY === isMore;
+    }),
   );
   const groups = [
     ...KINDS.map(([kind, label]) => ({ label, of: first.filter((card) => card.kind === kind) })),

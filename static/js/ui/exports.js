@@ -76,10 +76,10 @@ export async function saveWhole(
   const opening = openingOf(location.hash, kept());
   // A prediction that was chosen to be explained is explained in the file too.
   const { logit_difference } = grid.request ?? {};
-  const wanted = { ...{ model: asked?.model ?? model, text, target }, logit_difference };
+  const body = withoutNulls({ model: asked?.model ?? model, text, target, logit_difference });
   const page = resolution
     ? await (await import('./long_page.js')).longPageOf(trace, held)
-    : await wholePage(withoutNulls(wanted), { signal, onProgress });
+    : await textOf(await call(`${BASE}/page`, { accept: 'text/html', body, signal }), onProgress);
   signal?.throwIfAborted();
   const end = page.lastIndexOf('</body>');
   const path = grid.call?.path ?? '';
@@ -91,14 +91,6 @@ export async function saveWhole(
   const queue = length > 0 ? `, with ${counted(length, 'view')} to present` : '';
   const lack = isPartial ? ', without the curves, which are not read yet' : '';
   return `${save(file, `${name}.html`)}, ${inBytes(file.size)}${queue}${lack}`;
-}
-
-/**
- * @param {Record<string, any>} body
- * @param {{signal?: AbortSignal, onProgress?: (share: number|null) => void}} way
- */
-async function wholePage(body, { signal, onProgress }) {
-  return textOf(await call(`${BASE}/page`, { accept: 'text/html', body, signal }), onProgress);
 }
 
 /**

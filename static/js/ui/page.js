@@ -81,8 +81,9 @@ export function createPageStatus(byId, { onRetry, onOffer, onCancel }) {
     },
 
     /** Show the progress of loading until the text is read. @param {Card} card */
-    load(card) {
-      status.textContent = loadingInWords(card);
+    load({ id, title, progress = 0, memory_bytes: bytes = 0 }) {
+      const share = progress > 0 ? `: ${Math.round(100 * progress)} %` : '';
+      status.textContent = `Loading ${title || id}${share}. It needs ${inBytes(bytes)} of memory.`;
       status.classList.add('is-loading');
     },
 
@@ -127,15 +128,6 @@ export function createPageStatus(byId, { onRetry, onOffer, onCancel }) {
       status.classList.add('is-loading');
     },
   };
-}
-
-/**
- * Return the progress of a model that the server is loading, and the memory that it needs.
- * @param {Card} card
- */
-function loadingInWords({ id, title, progress = 0, memory_bytes: bytes = 0 }) {
-  const share = progress > 0 ? `: ${Math.round(100 * progress)} %` : '';
-  return `Loading ${title || id}${share}. It needs ${inBytes(bytes)} of memory.`;
 }
 
 /**

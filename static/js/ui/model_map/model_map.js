@@ -203,8 +203,12 @@ function shownOf(trace, card, { state, kind, query, effects, viewsOf }) {
   const isOff = ({ id, layer, index = 0 }) =>
     id === state.off || (isSwitchedOff && heads.includes(index) && (off ?? layer) === layer);
   const roles = readRoleShares(trace, state);
-  const read = readParts(card, withPrediction(trace, state), isOff, effects, query, roles);
-  const pass = passInWords(state, effects);
+  const edited = state.answers?.next_edited;
+  const next_token = edited?.trace?.analyses.next_token;
+  const shown = next_token ? { ...trace, analyses: { ...trace.analyses, next_token } } : trace;
+  const read = readParts(card, shown, isOff, effects, query, roles);
+  // While an edit is made, only the effects may be of the edited pass.
+  const pass = !edited ? '' : effects?.isEdited ? 'with the edit' : 'before the edit';
   return {
     name: `${trace.model} ${trace.revision}`,
     anatomy,
@@ -223,16 +227,6 @@ function shownOf(trace, card, { state, kind, query, effects, viewsOf }) {
 
 /** @type {string[]} */
 const MEASURED = ['head', 'expert', 'network', 'stream'];
-
-/**
- * Return the pass of the map's numbers, while an edit is made: only the effects may be of the edited one.
- * @param {ViewState} state
- * @param {(Effects & {isEdited?: boolean})|null} effects
- */
-function passInWords({ answers }, effects) {
-  if (!answers?.next_edited) return '';
-  return effects?.isEdited ? 'with the edit' : 'before the edit';
-}
 
 /** @param {Part} part @param {ViewState} state @param {string} pass of the effects */
 function passOf({ kind }, { answers }, pass) {
@@ -258,18 +252,6 @@ function isAwaiting(trace, card, { map, answers, isSaved }, effects) {
   if (why?.problem || edited?.problem) return false;
   const isOffered = ['reasons', 'logit_attribution'].every((id) => card.analyses?.includes(id));
   return why ? Boolean(why.isWaiting || edited?.isWaiting) : isOffered && !isSaved;
-}
-
-/**
- * Return a trace with the prediction of the pass that is edited, if one is.
- * @param {Trace} trace
- * @param {ViewState} state
- * @returns {Trace}
- */
-function withPrediction(trace, { answers }) {
-  const prediction = answers?.next_edited?.trace?.analyses.next_token;
-  if (!prediction) return trace;
-  return { ...trace, analyses: { ...trace.analyses, next_token: prediction } };
 }
 
 /** Create the key below the map: what its colours show, from least to most. */

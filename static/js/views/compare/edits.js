@@ -60,7 +60,10 @@ const PLACES = {
 /** @param {Wish} wish @returns {string} `head 0 off in all layers` */
 export function editInWords(wish) {
   const { kind, heads, experts, temperature, bits, part, layer, where, to = 'zero' } = wish;
-  if (kind === 'quantize') return bitsInWords(bits, part, layer);
+  if (kind === 'quantize') {
+    const named = [PARTS[part], layer === null ? '' : `layer ${layer}`].filter(Boolean);
+    return `${named.join(' of ') || 'the same model'} at ${bits} bits`;
+  }
   const layers = layer === null ? 'all layers' : `layer ${layer}`;
   const what = {
     heads: `${listed('head', heads)} ${IN_WORDS[to]}`,
@@ -79,17 +82,6 @@ const PARTS = {
   feed_forward: 'feed-forward',
   embedding: 'the embedding',
 };
-
-/**
- * @param {number} bits
- * @param {Part} part
- * @param {number|null} layer
- * @returns {string} `the same model at 4 bits`, `attention of layer 1 at 4 bits`
- */
-function bitsInWords(bits, part, layer) {
-  const named = [PARTS[part], layer === null ? '' : `layer ${layer}`].filter(Boolean);
-  return `${named.join(' of ') || 'the same model'} at ${bits} bits`;
-}
 
 /** The kinds of edit that set a value of a corpus. */
 const CORPUS = { mean: 'corpus_mean', resample: 'resample' };

@@ -95,23 +95,14 @@ export function tiledRegion(overview, state) {
     binWidth(size.queries, bins) === binWidth(size.queries) &&
     binWidth(size.keys, bins) === binWidth(size.keys);
   const attention = attentionOf(overview, state);
-  const isKept = overview.tile
-    ? isTileOf(overview.tile, attention, state.head, region)
-    : (overview.tiles?.includes(attention) ?? true);
   const { queries, keys } = region;
+  const { tile, tiles } = overview;
+  const wanted = [attention, String(state.head), queries.join(':'), keys.join(':')];
+  const isKept = tile
+    ? deepEqual([tile.attention, tile.head, tile.queries, tile.keys], wanted)
+    : (tiles?.includes(attention) ?? true);
   const nCells = (queries[1] - queries[0]) * (keys[1] - keys[0]);
   return isFine || !isKept || nCells > MOST_TILE_CELLS ? null : region;
-}
-
-/**
- * @param {Record<string, string>} tile
- * @param {string} attention
- * @param {number} head
- * @param {Region} region
- */
-function isTileOf(tile, attention, head, { queries, keys }) {
-  const wanted = [attention, String(head), queries.join(':'), keys.join(':')];
-  return deepEqual([tile.attention, tile.head, tile.queries, tile.keys], wanted);
 }
 
 /**

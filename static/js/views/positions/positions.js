@@ -204,19 +204,12 @@ const encodings = new WeakMap();
 function encodingOf(tensor, count) {
   const known = encodings.get(tensor);
   if (known?.rows === count) return known;
-  const encoding = firstRows(matrixAt(tensor), count);
+  // A learned table may hold more positions than the text has; only those were added.
+  const { rows, columns, data } = matrixAt(tensor);
+  const kept = Math.min(rows, count);
+  const encoding = { rows: kept, columns, data: data.subarray(0, kept * columns) };
   encodings.set(tensor, encoding);
   return encoding;
-}
-
-/**
- * A learned table may hold more positions than the text has; only those were added.
- * @param {Matrix} matrix
- * @param {number} count
- */
-function firstRows({ rows, columns, data }, count) {
-  const kept = Math.min(rows, count);
-  return { rows: kept, columns, data: data.subarray(0, kept * columns) };
 }
 
 /**
@@ -247,8 +240,10 @@ function encodingMap(trace, state, encoding, subject) {
 function similarity(trace, state, encoding, subject) {
   const cosines = computeSimilarity(encoding);
   const { tokens, site } = subject;
-  const colours = scaleFor(cosines.data);
-  const reach = rangeInWords(cosines.data, colours.domain);
+  const least = leastOf(cosines.data);
+  // If all similarities are high, the scale starts at the tenth below the least.
+  const bottom = least < 0 ? -1 : Math.min(9, Math.floor(least * 10)) / 10;
+  const reach = rangeInWords(cosines.data, [bottom, 1]);
   return {
     summary: `Cosine similarity between ${cosines.rows} positions, computed from the captured encoding. ${reach}`,
     ...pairMap(
@@ -256,7 +251,7 @@ function similarity(trace, state, encoding, subject) {
       {
         y: positionBand(trace, state, subject),
         axis: 'position',
-        ramp: { title: 'cosine similarity', ...colours },
+        ramp: { title: 'cosine similarity', domain: [bottom, 1], isDiverging: least < 0 },
         say: ({ row, column, value }) =>
           `Positions ${row} (${quoted(tokens[row])}) and ${column} (${quoted(tokens[column])}): cosine similarity ${signed(value)}`,
         name: ({ row, column }) => `positions ${row} and ${column}`,
@@ -270,17 +265,6 @@ function similarity(trace, state, encoding, subject) {
       state,
     ),
   };
-}
-
-/**
- * Return the scale; if all similarities are high, it starts at the tenth below the least.
- * @param {Float64Array} cosines
- * @returns {Pick<Ramp, 'domain'|'isDiverging'>}
- */
-function scaleFor(cosines) {
-  const least = leastOf(cosines);
-  if (least < 0) return { domain: [-1, 1], isDiverging: true };
-  return { domain: [Math.min(9, Math.floor(least * 10)) / 10, 1] };
 }
 
 /** @param {Float64Array} cosines */

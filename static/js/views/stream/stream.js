@@ -80,6 +80,9 @@ function partOf(state) {
     : { asks: depthAsks, panels: depthPanels, figure: depthFigure };
 }
 
+/** @param {Trace} trace @returns {Record<string, Ask>} */
+const depthAsks = ({ card }) => (hasStream(card) ? { stream: REQUEST } : {});
+
 const NORM = { norm: 'the length of a vector: the root of the sum of its squares' };
 
 /** @param {Trace} trace */
@@ -125,15 +128,6 @@ const QUANTITIES = {
       `${capitalised(where)}, ${name} add${isMany(name) ? '' : 's'} a vector of norm ${value}`,
   },
 };
-
-/**
- * Return the request of the maps; none for a model whose stream is not available.
- * @param {Trace} trace
- * @returns {Record<string, Ask>}
- */
-function depthAsks({ card }) {
-  return hasStream(card) ? { stream: REQUEST } : {};
-}
 
 /** @param {Card|undefined} card */
 function hasStream(card) {

@@ -147,7 +147,10 @@ export function sourcesOf(attribution, words, sources) {
   const rows = ATTENTIONS.filter((kind) => `${kind}.keys` in attribution).flatMap((kind) => {
     const isCross = kind === 'cross_attention';
     const units = isCross ? sources : words;
-    const sums = keySums(attribution[`${kind}.keys`]);
+    /** @type {NamedArray} layer × head × key */
+    const { shape, data } = attribution[`${kind}.keys`];
+    const sums = new Float64Array(shape[2]);
+    for (let at = 0; at < data.length; at += 1) sums[at % sums.length] += data[at];
     const reach = isCross ? sums.length : reachOf(attribution, sums);
     return units
       .filter(({ first }) => first < reach)
@@ -224,17 +227,6 @@ function piecePart(pieces, words, index, value, isSource) {
 function reachOf({ position }, sums) {
   const last = sums.findLastIndex((value) => value !== 0);
   return Math.max(position, last) + 1;
-}
-
-/**
- * @param {NamedArray} array (layer, head, key)
- * @returns {Float64Array} the sum over layers and heads
- */
-function keySums({ shape, data }) {
-  const keys = shape[2];
-  const sums = new Float64Array(keys);
-  for (let at = 0; at < shape[0] * shape[1] * keys; at += 1) sums[at % keys] += data[at];
-  return sums;
 }
 
 /**

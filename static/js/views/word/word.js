@@ -337,7 +337,11 @@ function partBars(trace, state, { attribution, parts, title }) {
       ends: [`for “${against}”`, `for “${token}”`],
       more: ({ meaning }) => [meaning ?? []].flat(),
       say,
-      tokens: (part) => marksOf(trace, attribution, part),
+      // The token that predicts, and the source token of the row if it is of that text.
+      tokens: ({ token: place, tokens: key = place, side: text }) =>
+        key === undefined || (hasTwoSides(trace) && text === 'source')
+          ? { query: attribution.position }
+          : { query: attribution.position, key },
       ...(isOfHeads && { choose: opening }),
       table: {
         rows: { title: title.replace('By ', ''), labels: parts.map(({ label }) => label) },
@@ -364,18 +368,6 @@ function partBars(trace, state, { attribution, parts, title }) {
     },
     state,
   );
-}
-
-/**
- * Return the tokens to mark: the one that predicts, and the source token of the row if it is of
- * that text.
- * @param {Trace} trace
- * @param {Attribution} attribution
- * @param {Part} part
- */
-function marksOf(trace, { position }, { token, tokens = token, side }) {
-  const isOther = hasTwoSides(trace) && side === 'source';
-  return tokens === undefined || isOther ? { query: position } : { query: position, key: tokens };
 }
 
 /** A bar of a head opens the head. @param {Part} part @returns {Patch} */
