@@ -47,8 +47,9 @@ def space(checkpoint: Served, attention: str, head: int, kind: str) -> dict[str,
         ``controls`` are of the variance on each. ``by_tag``: the share of the places' variance that
         is between the means of the parts of speech; ``by_tag_control``: with those shuffled.
         ``points``, of evenly chosen sentences: ``sentence``, ``token``, ``side``, ``word``,
-        ``tag``, ``x``, ``y``; of a query the key of its highest ``score`` as ``read``, and the
-        ``mean_score`` of all that it could read.
+        ``tag``, ``x``, ``y``; of a query the key of its highest ``score`` as ``read``, the
+        ``distance`` of their vectors about the means, and the ``mean_score`` and ``mean_distance``
+        of all that it could read.
 
     Raises:
         AtlasError: there is no such head, the model shows no such vectors, or reads too few texts.
@@ -69,14 +70,17 @@ def space(checkpoint: Served, attention: str, head: int, kind: str) -> dict[str,
             found[point["side"]].append((vector, {"sentence": number, **point}))
     stacked = [np.stack([vector for vector, _ in of_side]) for of_side in found.values()]
     vectors: Vectors = np.concatenate([side - side.mean(axis=0) for side in stacked])
-    if kind != "reads":
+    points = [point for side in found.values() for _, point in side]
+    if kind == "reads":
+        _add_distances(vectors, points)
+    else:
         try:
             written = checkpoint.output_weights(attention).data[head].astype(np.float64)
         except KeyError as error:
             raise AtlasError(str(error.args[0])) from error
         _, triangle = np.linalg.qr(written.T)
         vectors = vectors @ triangle.T  # times W_O, in an orthonormal basis of its rows
-    return _space(inputs, vectors, [point for side in found.values() for _, point in side])
+    return _space(inputs, vectors, points)
 
 
 def texts_of(checkpoint: Served) -> list[ModelInput]:
@@ -147,9 +151,21 @@ def _points(
             if len(sides) > 1 and side == "query":
                 seen = [key for key in _shown(of_key[1]) if not is_causal or key <= place]
                 scores = arrays[-1][place, seen]
-                point["read"] = of_key[1][seen[int(np.argmax(scores))]].text
+                best = int(np.argmax(scores))
+                point |= {"read": of_key[1][seen[best]].text, "seen": (seen, best)}
                 point["score"], point["mean_score"] = float(scores.max()), float(scores.mean())
             yield vectors[place], point
+
+
+def _add_distances(vectors: Vectors, points: Sequence[dict[str, Any]]) -> None:
+    """Replace the keys that each query could read by how far they are from it."""
+    rows = {(of["sentence"], of["token"]): row for row, of in enumerate(points) if "seen" not in of}
+    for vector, point in zip(vectors, points, strict=True):
+        if "seen" in point:
+            seen, best = point.pop("seen")
+            keys = vectors[[rows[point["sentence"], key] for key in seen]]
+            far = np.linalg.norm(keys - vector, axis=1)
+            point["distance"], point["mean_distance"] = float(far[best]), float(far.mean())
 
 
 def _shown(tokens: Sequence[Any]) -> list[int]:

@@ -3,7 +3,7 @@
  * words of a search.
  */
 
-/** @typedef {{sentence: number, token: number, side: 'query'|'key', word: string, tag: string, x: number, y: number, read: string, score: number, mean_score: number}} SpacePoint `read`: the key that a query scores highest */
+/** @typedef {{sentence: number, token: number, side: 'query'|'key', word: string, tag: string, x: number, y: number, read: string, score: number, mean_score: number, distance: number, mean_distance: number}} SpacePoint `read`: the key that a query scores highest, `distance` away */
 /** @typedef {{sentences: string[], targets: string[], n_vectors: number, shares: number[], controls: number[], by_tag: number, by_tag_control: number, points: SpacePoint[]}} HeadSpace of `…/atlas/space` */
 
 /** @typedef {{model: string, part?: 'head'|'search'|'spread'|'like'|'space'|'matches', query?: Record<string, string|number|boolean>}} AtlasAsk a path of `GET /api/v1/models/{id}/atlas` */

@@ -132,7 +132,9 @@ export class Chips {
     host.setAttribute('role', 'listbox');
     host.setAttribute('aria-label', label);
     host.setAttribute('aria-orientation', 'horizontal');
-    new ResizeObserver(() => reveal(host, [this.#chipAt(this.#look.query ?? undefined)])).observe(host);
+    new ResizeObserver(() => reveal(host, [this.#chipAt(this.#look.query ?? undefined)])).observe(
+      host,
+    );
     listen(host, (target) => this.#indexOf(target), {
       onPress,
       onPoint,

@@ -39,7 +39,8 @@ def test_outputs_are_what_the_head_writes_and_scores_those_of_the_pass(model):
     inputs = texts_of(model)
     assert len(inputs) == len(found["outputs"]["sentences"]) == MOST_SENTENCES
     spec = pass_spec(
-        model.description, capture=[f"{PATH}.{name}" for name in ("context", "scores")]
+        model.description,
+        capture=[f"{PATH}.{name}" for name in ("context", "scores", "queries", "keys")],
     )
     traces = run_batch(model, spec, inputs)
     contexts = [trace.tensors[f"{PATH}.context"].data[1, 1:] for trace in traces]
@@ -48,12 +49,21 @@ def test_outputs_are_what_the_head_writes_and_scores_those_of_the_pass(model):
     assert found["outputs"]["n_vectors"] == len(written)
     assert found["outputs"]["shares"] == pytest.approx(values[:2] / values.sum(), rel=1e-3)
     assert np.greater(found["outputs"]["shares"], found["outputs"]["controls"]).all()
+    means = {
+        name: np.concatenate([of.tensors[f"{PATH}.{name}"].data[1, 1:] for of in traces]).mean(0)
+        for name in ("queries", "keys")
+    }
     for point in [each for each in found["reads"]["points"] if each["side"] == "query"][::97]:
         trace, token = traces[point["sentence"]], point["token"]
         seen = trace.tensors[f"{PATH}.scores"].data[1, token, 1 : token + 1]
         assert point["score"] == pytest.approx(float(seen.max()), abs=1e-4)
         assert point["mean_score"] == pytest.approx(float(seen.mean()), abs=1e-4)
         assert point["read"] == trace.tokens[1 + int(seen.argmax())].text
+        query = trace.tensors[f"{PATH}.queries"].data[1, token] - means["queries"]
+        keys = trace.tensors[f"{PATH}.keys"].data[1, 1 : token + 1] - means["keys"]
+        far = np.linalg.norm(keys - query, axis=1)
+        assert point["distance"] == pytest.approx(far[seen.argmax()], abs=1e-4)
+        assert point["mean_distance"] == pytest.approx(far.mean(), abs=1e-4)
 
 
 def test_what_cannot_be_shown_is_said(model, make_checkpoint):

@@ -162,9 +162,9 @@ const wordOf = ({ word }) => tokenName({ text: word });
 const wordQuoted = (word) => inQuotes(wordOf({ word }));
 
 /** @param {SpacePoint} point */
-const numbersOf = ({ x, y, read, score, mean_score: mean }) =>
+const numbersOf = ({ x, y, read, ...of }) =>
   read
-    ? `scores ${wordQuoted(read)} highest, ${signed(score, 1)}; the mean of what it can read is ${signed(mean, 1)}`
+    ? `scores ${wordQuoted(read)} highest, ${signed(of.score, 1)}, ${decimal(of.distance, 1)} away; the mean of what it can read is ${signed(of.mean_score, 1)}, ${decimal(of.mean_distance, 1)} away`
     : `${signed(x, 1)} across, ${signed(y, 1)} up`;
 
 /** @param {SpacePoint} point */

@@ -22,6 +22,7 @@ const SPACE = {
       read: ' boys',
       score: 5,
       mean_score: 1,
+      ...{ distance: 2.5, mean_distance: 4 },
     }),
   ],
 };
@@ -50,7 +51,7 @@ test('tokens are points with their words, kinds and controls, and open their sen
   match(Object.fromEntries(figure.facts)['Variance across'], /40.%.*shuffled 10/);
   match(
     figure.grid.describe(3, 0),
-    /“.he.”, pronoun, query: scores “.boys.” highest, 5\.0.*is 1\.0\. He said “boys”/u,
+    /“.he.”, pronoun, query: scores “.boys.” highest, 5\.0, 2\.5 away.*is 1\.0, 4\.0 away\. He said “boys”/u,
   );
   const opened = figure.grid.choose(3, 0);
   deepEqual([opened.text, opened.query, opened.view], ['He said “boys”.', 3, 'attention']);
