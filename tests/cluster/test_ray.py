@@ -132,16 +132,14 @@ def test_two_workers_give_the_atlas_of_none_even_if_one_is_killed(tmp_path):
         assert process.poll() is None
         assert time.monotonic() < until
         time.sleep(0.1)
-    os.kill(worker_pids()[0], signal.SIGKILL)
+    listed = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True)
+    lines = (line.split(None, 1) for line in listed.stdout.splitlines()[1:])
+    os.kill(
+        next(int(pid) for pid, name in lines if name.startswith("ray::MapWorker")), signal.SIGKILL
+    )
     assert process.wait(300) == 0
     for name in ("heads.json", "summary.json", "atlas.json"):
         assert (shared / name).read_bytes() == (alone / name).read_bytes()
-
-
-def worker_pids():
-    listed = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True)
-    lines = (line.split(None, 1) for line in listed.stdout.splitlines()[1:])
-    return [int(pid) for pid, name in lines if name.startswith("ray::MapWorker")]
 
 
 def test_the_configuration_file_is_one_of_serve():

@@ -40,11 +40,7 @@ def commands_in(block):
     return [line for line in lines if line and not line.startswith("#")]
 
 
-def is_run(block):
-    return all(RUN.match(command) for command in commands_in(block))
-
-
-RUN_HERE = [block for block in SHELL if is_run(block)]
+RUN_HERE = [block for block in SHELL if all(RUN.match(each) for each in commands_in(block))]
 
 
 @pytest.fixture(scope="module")

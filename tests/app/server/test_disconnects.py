@@ -7,7 +7,6 @@ import time
 from contextlib import contextmanager
 
 import httpx
-import pytest
 
 from headlight.model.layers import TransformerLayer
 from headlight.model.transformer import Stack
@@ -16,11 +15,6 @@ from tests.app.connections import connect, raw_post, wait_for
 
 N_ABANDONED = 100
 SECONDS_PER_TEXT = 0.02
-
-
-def abandon(server, text):
-    with connect(server) as connection:
-        connection.sendall(raw_post("trace", text=text))
 
 
 def trace(server, text):
@@ -65,9 +59,7 @@ def thread_held(engine):
         holder.join()
 
 
-@pytest.fixture
-def slow_texts(monkeypatch):
-    """Make every text of a pass take a while."""
+def test_abandoned_requests_are_not_computed_before_the_next(server, monkeypatch):
     forward_at_once = Stack.forward
 
     def forward(self, ids, **options):
@@ -75,14 +67,12 @@ def slow_texts(monkeypatch):
         return forward_at_once(self, ids, **options)
 
     monkeypatch.setattr(Stack, "forward", forward)
-
-
-def test_abandoned_requests_are_not_computed_before_the_next(server, slow_texts):
     trace(server, "the first")
     n_seen, n_jobs = n_requests(server), n_alive(Job)
     with thread_held(server.services.engine):
         for n in range(N_ABANDONED):
-            abandon(server, f"abandoned {n}")
+            with connect(server) as connection:
+                connection.sendall(raw_post("trace", text=f"abandoned {n}"))
         wait_for(lambda: n_requests(server) == n_seen + N_ABANDONED)
         assert server.services.engine.n_jobs == 1
         wait_for(lambda: n_alive(Job) <= n_jobs + 1)

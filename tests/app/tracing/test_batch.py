@@ -119,13 +119,6 @@ def test_a_cancellation_is_not_a_failure_of_a_job(jobs_of, solved):
         solved(jobs_of())
 
 
-@pytest.fixture
-def forbid_computing(monkeypatch):
-    """Make a pass or a translation an error."""
-    monkeypatch.setattr(module, "run_batch", None)
-    monkeypatch.setattr("headlight.model.checkpoint.checkpoint.translate", None)
-
-
 Z = "z" * 15  # 16 tokens
 CROSS = "decoder.layers.0.cross_attention.weights"
 TOO_LARGE = [
@@ -138,8 +131,10 @@ TOO_LARGE = [
 
 @pytest.mark.parametrize(("options", "actual"), TOO_LARGE)
 def test_nothing_is_computed_for_a_job_that_would_be_too_large(
-    jobs_of, solved, forbid_computing, options, actual
+    jobs_of, solved, monkeypatch, options, actual
 ):
+    monkeypatch.setattr(module, "run_batch", None)
+    monkeypatch.setattr("headlight.model.checkpoint.checkpoint.translate", None)
     (problem,) = solved(jobs_of((Z,), **options), (actual or 11) - 1)
     assert problem.kind == "too-many-cells"
     assert actual in (None, problem.members["actual"])

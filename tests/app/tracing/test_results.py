@@ -45,10 +45,6 @@ METADATA_KEYS = {
 }
 
 
-def by_one_text(model):
-    return [name for name in EVERY if name not in WITHOUT[model] | NEEDS_OPTIONS]
-
-
 def post(client, model, accept="application/json", **options):
     target = {"target": TARGET} if model == "translator" else {}
     asked = {"text": TEXT, "model": model, "capture": [], **target, **options}
@@ -83,7 +79,8 @@ def test_a_card_lists_the_analyses_that_its_model_has_the_sites_for(client, mode
 def test_json_and_safetensors_agree_and_are_what_the_documentation_says(
     client, from_safetensors, model
 ):
-    asked = {"capture": ["*"], "analyses": by_one_text(model)}
+    by_one_text = [name for name in EVERY if name not in WITHOUT[model] | NEEDS_OPTIONS]
+    asked = {"capture": ["*"], "analyses": by_one_text}
     body = post(client, model, **asked).json()
     documented = TraceAnswer.model_validate(body, strict=True)
     assert documented.model_dump(exclude_unset=True) == body

@@ -80,11 +80,6 @@ def bar_labels(reader):
     return [label.strip("\xa0") for label in labels]
 
 
-def written_bar(reader):
-    """Return the label of the written token's bar."""
-    return next(label for label in bar_labels(reader) if "written" in label)
-
-
 # --- writing --------------------------------------------------------------------------------------
 
 
@@ -98,7 +93,8 @@ def test_a_step_writes_one_token_and_shows_what_led_to_it(reader, written):
     chances = [each["probability"] for each in token["alternatives"]]
     expected = [f"{100 * chance:.1f} %" if chance > 0 else "0 %" for chance in chances]
     assert [label.removesuffix(", written") for label in bar_labels(reader)] == expected
-    assert written_bar(reader) == f"{100 * token['probability']:.1f} %, written"
+    bar = next(label for label in bar_labels(reader) if "written" in label)
+    assert bar == f"{100 * token['probability']:.1f} %, written"
     assert reader.announced.startswith(f"“{token['text'].strip()}” written, probability")
     assert f"rank {token['rank']}" in reader.announced
 

@@ -4,14 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { callOf, curlOf, madeOf, originOf, pythonOf } from '../../../static/js/api/request_code.js';
 
 const asked = { model: 'tiny', text: 'it saw', target: 'il vit' };
-const trace = {
-  model: 'tiny',
-  revision: 'r1',
-  text: 'it saw',
-  target: 'il vit',
-  target_tokens: [],
-  asked,
-};
+const trace = { ...asked, revision: 'r1', target_tokens: [], asked };
 
 test('a drawing’s call asks for its numbers of the page’s texts', () => {
   const call = callOf(trace, { request: { capture: ['a.b'], heads: [1] } });
@@ -27,12 +20,7 @@ test('a drawing’s request overrides the page’s, and no member is null', () =
 });
 
 test('the origin is the model, its revision, the texts and what was changed', () => {
-  deepEqual(originOf(trace, {}), {
-    model: 'tiny',
-    revision: 'r1',
-    text: 'it saw',
-    target: 'il vit',
-  });
+  deepEqual(originOf(trace, {}), { ...asked, revision: 'r1' });
   const edits = [{ kind: 'no_scaling' }];
   deepEqual(originOf(trace, { request: { edits } }).edits, edits);
 });

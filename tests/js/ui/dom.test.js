@@ -197,20 +197,18 @@ test('help is behind a question mark, beside it, and gone with what it explains'
   equal(button.getAttribute('popovertarget'), box.id);
   ok(box.id !== all('.help-box')[1].id);
   ok(help.element.hidden);
-  help.show([
+  const groups = [
     { title: 'Group', parts: [['a', 'means b']] },
     { title: '', parts: [['c', 'd']] },
-  ]);
+  ];
+  help.show(groups);
   ok(!help.element.hidden);
   deepEqual(
     [texts('h3', box), texts('dt', box), texts('dd', box)],
     [['Group'], ['a', 'c'], ['means b', 'd']],
   );
   const kept = find('dl', box);
-  help.show([
-    { title: 'Group', parts: [['a', 'means b']] },
-    { title: '', parts: [['c', 'd']] },
-  ]);
+  help.show(structuredClone(groups));
   equal(find('dl', box), kept);
   help.show([]);
   ok(help.element.hidden);

@@ -93,16 +93,7 @@ test('a cell that is edited is sent with the others', () => {
   });
   const [first, second] = inputs();
   type(second, '−7.5', 'change');
-  deepEqual(take(), [
-    [
-      'onRows',
-      't',
-      [
-        [1.234568, -7.5],
-        [0.5, 0],
-      ],
-    ],
-  ]);
+  equal(JSON.stringify(take()), '[["onRows","t",[[1.234568,-7.5],[0.5,0]]]]');
   for (const wrong of ['', 'x', '1000001', '-1000001']) {
     type(first, wrong, 'change');
     equal(first.getAttribute('aria-invalid'), 'true', wrong);

@@ -334,15 +334,9 @@ test('what surrounds a drawing is that of the figure', async () => {
     }),
   );
   await settled(20);
-  deepEqual(
-    [
-      find('.panel-help').hidden,
-      find('.panel-facts').hidden,
-      find('.panel-actions').hidden,
-      find('.panel-formula').hidden,
-    ],
-    [false, false, false, false],
-  );
+  const areHidden = () =>
+    ['help', 'facts', 'actions', 'formula'].map((part) => find(`.panel-${part}`).hidden);
+  deepEqual(areHidden(), [false, false, false, false]);
   deepEqual([texts('.panel-facts dt'), texts('.panel-facts dd')], [['one'], ['1']]);
   ok(find('.panel-help sub') && find('.panel-formula math'));
   equal(find('.panel-facts').getAttribute('aria-live'), 'off');
@@ -367,10 +361,7 @@ test('what surrounds a drawing is that of the figure', async () => {
   equal(find('.panel-facts').getAttribute('aria-live'), 'polite');
   equal(find('.panel-formula').childElementCount, 0);
   await show();
-  deepEqual(
-    ['help', 'facts', 'actions', 'formula'].map((part) => find(`.panel-${part}`).hidden),
-    [true, true, true, true],
-  );
+  deepEqual(areHidden(), [true, true, true, true]);
 });
 
 test('a notice takes the place of a drawing, and a waiting one pales it', async () => {

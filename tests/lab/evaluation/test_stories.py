@@ -5,6 +5,7 @@ import re
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from headlight.lab.evaluation import stories
 from headlight.lab.evaluation.stories import OPENINGS, PAGE_SAMPLING, continuations
@@ -19,13 +20,6 @@ from headlight.static_files import STATIC
 SHORT = ["The cat chased the mouse.\n"]
 LONG = ["The quick brown fox — jumps over it.\n" * 6, "你好 🦊 zzz.\n", "A tree."]
 CONTEXT = 48
-
-
-def losses_of(checkpoint, ids):
-    """Return the loss of every token of one text after the start token."""
-    row = torch.cat([torch.tensor([checkpoint.tokenizer.start_id]), ids])[None]
-    with torch.inference_mode():
-        return token_losses(checkpoint.model(row[:, :-1]).logits, row[:, 1:])[0]
 
 
 @pytest.mark.parametrize("documents", [SHORT, LONG])
@@ -49,7 +43,9 @@ def test_the_window_slides_by_half_a_context(checkpoint, batch_rows):
     nats, n_predicted, start = 0.0, 0, 0
     while n_predicted < len(ids):
         start = min(start, len(ids) - CONTEXT)
-        losses = losses_of(checkpoint, ids[start : start + CONTEXT])
+        row = F.pad(ids[start : start + CONTEXT], (1, 0), value=checkpoint.tokenizer.start_id)[None]
+        with torch.inference_mode():
+            losses = token_losses(checkpoint.model(row[:, :-1]).logits, row[:, 1:])[0]
         new = losses[n_predicted - start :]
         nats += new.sum().item()
         n_predicted += len(new)

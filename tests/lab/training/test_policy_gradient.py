@@ -49,10 +49,6 @@ def gradient(model, loss):
     return torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
 
 
-def expected_reward(model):
-    return (outcome_log_probs(model).sum(1).exp() * REWARDS).sum()
-
-
 @pytest.mark.parametrize("baseline", [0.0, 0.7])
 @pytest.mark.parametrize("clip", [None, 0.2])
 def test_its_expectation_is_the_gradient_of_the_expected_reward(model, baseline, clip):
@@ -63,7 +59,7 @@ def test_its_expectation_is_the_gradient_of_the_expected_reward(model, baseline,
         chance * policy_loss(row[None], row[None].detach(), advantage.view(1, 1), ones, clip=clip)
         for chance, row, advantage in zip(chances, log_probs, REWARDS - baseline, strict=True)
     )
-    expected = gradient(model, expected_reward(model))
+    expected = gradient(model, (outcome_log_probs(model).sum(1).exp() * REWARDS).sum())
     assert expected.norm() > 0.05
     torch.testing.assert_close(-N_TOKENS * gradient(model, loss), expected, rtol=1e-4, atol=1e-6)
 

@@ -24,6 +24,7 @@ from headlight.lab.training.preference import (
     write_comparisons,
 )
 from headlight.model.corpus import CorpusError
+from headlight.model.transformer import Prediction
 
 PARAGRAPH = "The quick brown fox saw a lazy dog and then the cat chased the mouse over the street. "
 
@@ -163,17 +164,11 @@ def test_the_loss_is_the_logistic_loss_of_the_difference():
 def test_with_smoothing_a_share_of_the_pairs_is_reversed():
     rewards = torch.randn(7, 2, generator=torch.Generator().manual_seed(0))
     batch = ComparisonBatch.pad([([1, 2], [3])] * 7, 0)
-    losses = batch.losses(_prediction(rewards), smoothing=0.2)
+    losses = batch.losses(Prediction(torch.zeros(1), torch.zeros(()), rewards), smoothing=0.2)
     expected = F.binary_cross_entropy_with_logits(
         rewards[:, 0] - rewards[:, 1], torch.full((7,), 0.8), reduction="none"
     )
     torch.testing.assert_close(losses, expected)
-
-
-def _prediction(rewards):
-    from headlight.model.transformer import Prediction
-
-    return Prediction(torch.zeros(1), torch.zeros(()), rewards)
 
 
 def test_a_reward_is_read_after_the_last_token_of_each_answer(make_model):

@@ -41,7 +41,8 @@ def test_norms_and_cosines_are_pytorchs(make_model, read, changes):
         close(arrays[f"{stack}.residual_norm.{place}"].data[int(layer)], held[site].norm(dim=-1))
     for site in (site for site in held if ".layers." in site and site.endswith(".output")):
         stack, _, layer, part, _ = site.split(".")
-        stream = held[f"{stack}.layers.{layer}.residual.{place_before(part)}"]
+        before = {"self_attention": "before", "cross_attention": "between"}.get(part, "middle")
+        stream = held[f"{stack}.layers.{layer}.residual.{before}"]
         part = "feed_forward" if part == "experts" else part
         cosines = F.cosine_similarity(stream, held[site], dim=-1)
         close(arrays[f"{stack}.written_norm.{part}"].data[int(layer)], held[site].norm(dim=-1))
@@ -81,12 +82,6 @@ def statistics(x, norm):
 
 def target_of(changes):
     return [[9, 10, 11]] if changes.get("kind") == "encoder-decoder" else []
-
-
-def place_before(part):
-    if part == "self_attention":
-        return "before"
-    return "between" if part == "cross_attention" else "middle"
 
 
 def close(actual, expected):

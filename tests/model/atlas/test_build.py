@@ -265,11 +265,7 @@ def test_a_damaged_file_is_named(name, content, says, tmp_path):
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(CorpusError, match=says):
-        sentences_of_file(path)
-
-
-def sentences_of_file(path):
-    return [each for part in plan([path]) for each in sentences_in(part, is_paired=False)]
+        [list(sentences_in(part, is_paired=False)) for part in plan([path])]
 
 
 def test_a_missing_column_a_missing_file_and_a_changed_file_are_named(tmp_path):

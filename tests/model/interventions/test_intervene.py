@@ -37,13 +37,6 @@ def without(model, path, head):
         weight[:, head * d_head : (head + 1) * d_head] = 0
 
 
-def stretch(model, path, factor):
-    """Make every query longer, which makes its products with the keys larger."""
-    with torch.no_grad():
-        for parameter in model.get_submodule(f"{path}.query_projection").parameters():
-            parameter *= factor
-
-
 # --- heads ----------------------------------------------------------------------------------------
 
 
@@ -92,7 +85,9 @@ def test_no_scaling_is_what_longer_queries_give(make_model, ids, positional, lay
     found = read(make_model(**choices), ids, NoScaling(layer=layer))
     reference = make_model(**choices)
     for number in (0, 1) if layer is None else (layer,):
-        stretch(reference, PATHS["decoder"].format(number), math.sqrt(8))
+        queries = f"{PATHS['decoder'].format(number)}.query_projection"
+        for parameter in reference.get_submodule(queries).parameters():
+            parameter.data *= math.sqrt(8)
     for site in ("logits", f"{PATHS['decoder'].format(1)}.scores"):
         torch.testing.assert_close(found[site], read(reference, ids)[site], atol=1e-4, rtol=1e-5)
 

@@ -15,10 +15,6 @@ def factors(steps, warmup, decay):
     ]
 
 
-def cosine_factors(steps, warmup, floor):
-    return [cosine(step, steps=steps, warmup=warmup, floor=floor) for step in range(steps)]
-
-
 def pytorch_factors(steps, warmup, floor):
     """PyTorch's factors of a rate of 1: a line to 1 in the warmup's last step, then the cosine.
 
@@ -75,7 +71,8 @@ def test_by_hand():
 @pytest.mark.parametrize("floor", [0.0, 0.1])
 def test_the_cosine_is_pytorchs(steps, warmup, floor):
     expected = pytorch_factors(steps, warmup, floor)
-    assert cosine_factors(steps, warmup, floor) == pytest.approx(expected, abs=1e-12)
+    factors = [cosine(step, steps=steps, warmup=warmup, floor=floor) for step in range(steps)]
+    assert factors == pytest.approx(expected, abs=1e-12)
 
 
 def test_the_cosine_stays_on_its_floor_of_a_tenth_after_the_last_step():

@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 from headlight.main import create_app
 from headlight.settings import Settings
 from tests.app.chapters.test_chapter import HEAD, STEP
-from tests.app.routes.test_strict_json import routes_with_a_body
+from tests.app.routes.test_strict_json import WITH_BODY
 
 SIZES = 4_000, 8_000, 16_000
 REPEATS = 2
@@ -24,7 +24,9 @@ CHAPTERS = {
     "sources": lambda n: front("sources:\n" + "- {titel: a}\n" * n) + STEP,
     "a long name": lambda n: front("k" * n + ": 1\n") + STEP,
     "flow": lambda n: front("next: [" + "a, " * n + "]\n") + STEP,
-    "keys of a step": lambda n: HEAD + with_opens("".join(f"z{i}: 1, " for i in range(n))),
+    "keys of a step": lambda n: (
+        HEAD + STEP.replace("opens: {", "opens: {" + "".join(f"z{i}: 1, " for i in range(n)))
+    ),
     "headings": lambda n: HEAD + "## a\n" * n,
     "blocks": lambda n: HEAD + "## a\n```step\n```\n" * n,
     "references": lambda n: HEAD + STEP + "".join(f"[a{i}]: b\n" for i in range(n)),
@@ -44,10 +46,6 @@ def client():
 
 def front(yaml):
     return f"---\ntitle: a\n{yaml}---\n"
-
-
-def with_opens(members):
-    return STEP.replace("opens: {", "opens: {" + members)
 
 
 def seconds(work):
@@ -91,7 +89,7 @@ BODIES = {
 }
 
 
-@pytest.mark.parametrize("route", routes_with_a_body(), ids=lambda route: route.name)
+@pytest.mark.parametrize("route", WITH_BODY, ids=lambda route: route.name)
 @pytest.mark.parametrize("kind", BODIES)
 def test_a_body_of_every_route(client, route, kind):
     path = re.sub(r"\{\w+\}", "stories", route.path)

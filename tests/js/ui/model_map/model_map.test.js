@@ -231,15 +231,13 @@ test('the views of a part are listed if there are several', () => {
   blank('<div id="list"></div>');
   const opened = [];
   const list = createViewList(find('#list'), { onChoose: (id) => opened.push(id) });
-  list.show([{ id: 'a', title: 'A' }], 'a');
+  const pair = [
+    { id: 'a', title: 'A' },
+    { id: 'b', title: 'B' },
+  ];
+  list.show([pair[0]], 'a');
   ok(find('#list').hidden);
-  list.show(
-    [
-      { id: 'a', title: 'A' },
-      { id: 'b', title: 'B' },
-    ],
-    'b',
-  );
+  list.show(pair, 'b');
   ok(!find('#list').hidden);
   deepEqual(texts('button'), ['A', 'B']);
   deepEqual(
@@ -247,24 +245,12 @@ test('the views of a part are listed if there are several', () => {
     ['false', 'true'],
   );
   const [first] = all('button');
-  list.show(
-    [
-      { id: 'a', title: 'A' },
-      { id: 'b', title: 'B' },
-    ],
-    'a',
-  );
+  list.show(structuredClone(pair), 'a');
   equal(all('button')[0], first);
   equal(first.getAttribute('aria-current'), 'true');
   all('button')[1].click();
   deepEqual(opened, ['b']);
-  list.show(
-    [
-      { id: 'a', title: 'A' },
-      { id: 'b', title: 'C' },
-    ],
-    'a',
-  );
+  list.show([pair[0], { id: 'b', title: 'C' }], 'a');
   deepEqual(texts('button'), ['A', 'C']);
 });
 
