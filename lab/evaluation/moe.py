@@ -130,13 +130,18 @@ def count_taken(checkpoint: Checkpoint, rows: Int[Tensor, "row token"]) -> dict[
     kinds_of = TokenKinds.of(tokenizer)
     by_layer: dict[str, Taken] = {}
     for ids, by_site in _routed(checkpoint, rows):
-        chunk = ids[:, 1:]
-        kinds = kinds_of(ids[:, :-1], chunk).flatten()
+        read = ids[:, 1:].flatten()
+        kinds = kinds_of(ids[:, :-1], ids[:, 1:]).flatten()
         for site, indices in by_site.items():
             layer = site.removesuffix(INDICES)
             before = by_layer.get(layer) or _nothing(tokenizer.vocab_size, moe.n_experts)
             chosen = indices[:, 1:].flatten(0, 1)
-            by_layer[layer] = _more(before, chunk.flatten(), kinds, chosen)
+            by_layer[layer] = Taken(
+                tokens=before.tokens + _crossed(read, chosen, before.tokens),
+                kinds=before.kinds + _crossed(kinds, chosen, before.kinds),
+                all_tokens=before.all_tokens + read.bincount(minlength=len(before.all_tokens)),
+                all_kinds=before.all_kinds + kinds.bincount(minlength=len(before.all_kinds)),
+            )
     return by_layer
 
 
@@ -160,20 +165,6 @@ def _rows(
 def _nothing(vocab_size: int, n_experts: int) -> Taken:
     shapes = [(vocab_size, n_experts), (len(KINDS), n_experts), (vocab_size,), (len(KINDS),)]
     return Taken(*(torch.zeros(shape, dtype=torch.long) for shape in shapes))
-
-
-def _more(
-    before: Taken,
-    ids: Int[Tensor, " read"],
-    kinds: Int[Tensor, " read"],
-    chosen: Int[Tensor, "read top_k"],
-) -> Taken:
-    return Taken(
-        tokens=before.tokens + _crossed(ids, chosen, before.tokens),
-        kinds=before.kinds + _crossed(kinds, chosen, before.kinds),
-        all_tokens=before.all_tokens + ids.bincount(minlength=len(before.all_tokens)),
-        all_kinds=before.all_kinds + kinds.bincount(minlength=len(before.all_kinds)),
-    )
 
 
 def _crossed(

@@ -61,7 +61,8 @@ def _summarise(all_probs: Layers, all_indices: Layers) -> dict[str, NamedArray]:
     probs = np.stack([all_probs[layer] for layer in layers]).astype(np.float64)
     indices = np.stack([all_indices[layer] for layer in layers])
     n_experts = probs.shape[-1]
-    load, mean_probability = load_of(indices, n_experts), probs.mean(axis=1)
+    counts = [np.bincount(chosen.ravel(), minlength=n_experts) for chosen in indices]
+    load, mean_probability = normalise(np.stack(counts).astype(np.float64)), probs.mean(axis=1)
     by_layer = {
         "load_entropy": entropy(load, "nats") / math.log(n_experts),
         "router_entropy": entropy(probs, "nats").mean(axis=1) / math.log(n_experts),
@@ -74,14 +75,6 @@ def _summarise(all_probs: Layers, all_indices: Layers) -> dict[str, NamedArray]:
         **{name: float_array(values, "layer") for name, values in by_layer.items()},
         "agreement": float_array(agreement(top_choice(probs, indices)), "layer", "other"),
     }
-
-
-def load_of(
-    indices: Int[np.ndarray, "layer query top_k"], n_experts: int
-) -> Float[np.ndarray, "layer expert"]:
-    """Return the share of each layer's choices that falls on each expert."""
-    counts = [np.bincount(chosen.ravel(), minlength=n_experts) for chosen in indices]
-    return normalise(np.stack(counts).astype(np.float64))
 
 
 def top_choice(

@@ -163,7 +163,8 @@ def finished_profile(
     n_made = max(N_CONTROLLED, 0 if is_sample or not sentences.sample else sentences.n)
     controlled = {name: _evenly(made, n_made) for name, made in controlled.items()}
     for name, made in controlled.items():
-        _add_controlled(checkpoint, spec, sums, name, made)
+        for path, weights in controlled_weights(checkpoint, spec, made):
+            sums[path].add(name, weights[:, 0], weights[:, 1], 1)
     bits: dict[str, float] = {}
     costs: dict[str, list[float]] = {}
     if checkpoint.description.predicts == "token" and sentences.sample:
@@ -317,17 +318,6 @@ def controlled_weights(
                     row = attention.weights[:, query]
                     on = [row[:, right].sum(axis=1), row[:, other].sum(axis=1)]
                     yield attention.path, np.stack(on, axis=1)
-
-
-def _add_controlled(
-    checkpoint: Served,
-    spec: PassSpec,
-    sums: Mapping[str, HeadSums],
-    name: str,
-    sentences: Sequence[ControlledSentence],
-) -> None:
-    for path, weights in controlled_weights(checkpoint, spec, sentences):
-        sums[path].add(name, weights[:, 0], weights[:, 1], 1)
 
 
 def _tokens_at(tokens: Sequence[Token], span: tuple[int, int]) -> list[int]:

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from jaxtyping import Float
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
@@ -265,16 +264,10 @@ class ReasoningLoop(Loop):
             self.batches.tokenizer, [asked[number] for number in problems.tolist()], sampled
         )
         rewards = torch.tensor([reward_of(marking) for marking in marked])
-        advantages = self._advantages(sampled, rewards)
+        groups = rewards.repeat_interleave(sampled.row_counts).view(-1, self.rows.chains)
+        advantages = group_advantages(groups).view(-1, 1)[sampled.row_counts.cumsum(0) - 1]
         is_used = (advantages != 0).any(1)  # the others have no gradient
         return WrittenChains(sampled, marked, rewards, advantages, is_used, problems)
-
-    def _advantages(
-        self, sampled: Continuations, rewards: Float[Tensor, " row"]
-    ) -> Float[Tensor, "row column"]:
-        """Compute the advantages (row, 1) of each chain."""
-        groups = rewards.repeat_interleave(sampled.row_counts).view(-1, self.rows.chains)
-        return group_advantages(groups).view(-1, 1)[sampled.row_counts.cumsum(0) - 1]
 
     def _policy_update(self, sampled: Continuations, advantages: Tensor) -> float:
         """Update the weights once; return the loss."""

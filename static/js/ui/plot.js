@@ -67,7 +67,12 @@ export function createPlot({ onCell, onChoose, onGoingOn = () => {} }) {
   }
 
   /** @param {At} event */
-  const cellUnder = (event) => figure && cellOver(event, drawing, renderer, figure.grid);
+  function cellUnder(event) {
+    const area = renderer.area();
+    if (!figure || !area) return null;
+    const { x, y } = placeIn(event, drawing, area);
+    return cellAt(x, y, area, figure.grid);
+  }
 
   function choose() {
     if (cell && figure?.grid.choose) onChoose(cell, figure.grid);
@@ -177,20 +182,6 @@ function createZooming(plot, renderer, onMoved) {
       zoom.show(isLarge ? sizeOf(grid) : null, renderer.shown());
     },
   };
-}
-
-/**
- * Return the cell at a place of the window.
- * @param {At} event
- * @param {HTMLElement} drawing
- * @param {Renderer} renderer
- * @param {Grid} grid
- */
-function cellOver(event, drawing, renderer, grid) {
-  const area = renderer.area();
-  if (!area) return null;
-  const { x, y } = placeIn(event, drawing, area);
-  return cellAt(x, y, area, grid);
 }
 
 /** Return a place of the window as shares of the plot area. @param {At} event @param {HTMLElement} drawing @param {Area} area */

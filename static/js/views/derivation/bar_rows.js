@@ -239,12 +239,17 @@ function hiddenPart({ lanes, over, hiddenLabel = '' }, { now }, count) {
 
 /** @param {Subject} subject @returns {Partial<SentenceLink>} */
 function sentenceOf(subject) {
-  const { now, place } = subject;
+  const { now, place, pass, plain, path, queries, keys, name } = subject;
   return {
     sides: { rows: place.rows, columns: place.columns },
     ceiling: 1,
     tint: () => now.row.weights,
-    ofToken: (index) => tokenShown(subject, index),
+    ofToken(index) {
+      const tint = rowOf(matrixAt((pass ?? plain).tensors[`${path}.weights`], 0), index);
+      const strongest = highestIn(tint);
+      const readout = `${named(queries, index)} attends most to ${named(keys, strongest)} with weight ${share(tint[strongest])} (${name})`;
+      return { tint, readout };
+    },
     rest: { tint: now.row.weights, readout: readoutOf(subject) },
   };
 }
@@ -258,20 +263,6 @@ function cursorOf({ lanes, over }, { now }) {
       note: 'Choose a bar to derive that key.',
     }),
     start: { row: lanes.length - 1, column: areKeys ? now.key : 0 },
-  };
-}
-
-/**
- * Return the captured attention of another query.
- * @param {Subject} subject
- * @param {number} index
- */
-function tokenShown({ pass, plain, path, queries, keys, name }, index) {
-  const tint = rowOf(matrixAt((pass ?? plain).tensors[`${path}.weights`], 0), index);
-  const strongest = highestIn(tint);
-  return {
-    tint,
-    readout: `${named(queries, index)} attends most to ${named(keys, strongest)} with weight ${share(tint[strongest])} (${name})`,
   };
 }
 

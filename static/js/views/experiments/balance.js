@@ -102,7 +102,11 @@ function lossChart({ arrays, total }) {
 function loadMap({ arrays: { load }, at, total }, run) {
   const byFrame = /** @type {number[][]} */ (load.data[run]);
   const experts = byFrame[0].map((_, expert) => expert);
-  const steps = framesOf(total);
+  // The steps of all frames that a run will have: the map keeps its width while it grows.
+  const frames = Array.from({ length: N_FRAMES + 1 }, (_, part) =>
+    Math.round((total * part) / N_FRAMES),
+  );
+  const steps = [...new Set(frames)];
   return mapPicture({
     id: `load-${NAMES[run]}`,
     title: run === 0 ? 'Without the balance loss' : 'With the balance loss',
@@ -120,17 +124,6 @@ function loadMap({ arrays: { load }, at, total }, run) {
 }
 
 const N_FRAMES = 40;
-
-/**
- * Return the steps of all frames that a run will have, so that a map keeps its width while it grows.
- * @param {number} total
- */
-function framesOf(total) {
-  const steps = Array.from({ length: N_FRAMES + 1 }, (_, part) =>
-    Math.round((total * part) / N_FRAMES),
-  );
-  return [...new Set(steps)];
-}
 
 /** @param {Result} result @param {number} run */
 function clusterMap({ arrays: { cluster_load: load, frame }, values: { top_k: k }, at }, run) {

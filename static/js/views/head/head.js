@@ -382,7 +382,13 @@ function circuitFigure(which, trace, place, state) {
   const isWriting = which === 'writes';
   const token = isWriting ? sourceIn(trace, place, state) : queryOf(state, trace, place.rows);
   const tokens = tokensOf(trace, isWriting ? place.columns : place.rows);
-  const ranked = rankedAt(ids, values, token, circuits.token_texts);
+  const count = ids.shape[2]; // head × token × rank
+  /** @type {Ranked[]} */
+  const ranked = Array.from({ length: count }, (_, rank) => {
+    const text = circuits.token_texts[ids.data[token * count + rank]];
+    const value = values.data[token * count + rank];
+    return { name: nameOfGuess(text), word: guessInWords(text), value };
+  });
   const name = named(tokens, token);
   return {
     title,
@@ -391,22 +397,6 @@ function circuitFigure(which, trace, place, state) {
     ...(isWriting && { facts: [copyingOf(circuits[`${path}.copying`])] }),
     ...circuitBars({ ranked, token, isWriting, name, unit, place, head: state.head }, state),
   };
-}
-
-/**
- * @param {NamedArray} ids (head, token, rank)
- * @param {NamedArray} values
- * @param {number} token
- * @param {Record<string, string>} texts
- * @returns {Ranked[]}
- */
-function rankedAt({ shape, data }, values, token, texts) {
-  const [, , count] = shape;
-  return Array.from({ length: count }, (_, rank) => ({
-    name: nameOfGuess(texts[data[token * count + rank]]),
-    word: guessInWords(texts[data[token * count + rank]]),
-    value: values.data[token * count + rank],
-  }));
 }
 
 /** @param {NamedArray} copying @returns {string[]} */

@@ -189,7 +189,12 @@ function bias(trace, state, subject) {
         y: positionBand(trace, state, subject, { title: 'query' }),
         axis: 'key',
         ramp,
-        say: ({ row, column, value }) => biasInWords(tokens, row, column, value, head),
+        say({ row, column, value }) {
+          const [query, key] = [named(tokens, row), named(tokens, column)];
+          return Number.isNaN(value)
+            ? `${query} cannot attend to ${key}, which comes later (head ${head})`
+            : `${key} is ${Math.abs(row - column)} away from ${query}: the score changes by ${signed(value)} (head ${head})`;
+        },
         name: ({ row, column }) => `query ${row}, key ${column}`,
         number: ({ value }) => (Number.isNaN(value) ? 'hidden: not yet read' : signed(value, 4)),
         table: { quantity: `bias, head ${head}`, request: { capture: [site], heads: [head] } },
@@ -199,20 +204,6 @@ function bias(trace, state, subject) {
       state,
     ),
   };
-}
-
-/**
- * @param {Token[]} tokens
- * @param {number} row
- * @param {number} column
- * @param {number} number
- * @param {number} head
- */
-function biasInWords(tokens, row, column, number, head) {
-  const [query, key] = [named(tokens, row), named(tokens, column)];
-  if (Number.isNaN(number))
-    return `${query} cannot attend to ${key}, which comes later (head ${head})`;
-  return `${key} is ${Math.abs(row - column)} away from ${query}: the score changes by ${signed(number)} (head ${head})`;
 }
 
 /**

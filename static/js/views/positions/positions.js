@@ -243,7 +243,11 @@ function similarity(trace, state, encoding, subject) {
   const least = leastOf(cosines.data);
   // If all similarities are high, the scale starts at the tenth below the least.
   const bottom = least < 0 ? -1 : Math.min(9, Math.floor(least * 10)) / 10;
-  const reach = rangeInWords(cosines.data, [bottom, 1]);
+  const values =
+    tick(least) === '1'
+      ? 'All similarities are 1'
+      : `The similarities range from ${tick(least)} to 1`;
+  const reach = `${values}; the colours run from ${tick(bottom)} to 1.`;
   return {
     summary: `Cosine similarity between ${cosines.rows} positions, computed from the captured encoding. ${reach}`,
     ...pairMap(
@@ -270,18 +274,4 @@ function similarity(trace, state, encoding, subject) {
 /** @param {Float64Array} cosines */
 function leastOf(cosines) {
   return cosines.reduce((low, cosine) => Math.min(low, cosine), 1);
-}
-
-/**
- * Return the range of the values, and that of the colour scale, which may differ.
- * @param {Float64Array} cosines
- * @param {[number, number]} domain
- */
-function rangeInWords(cosines, [bottom, top]) {
-  const least = leastOf(cosines);
-  const values =
-    tick(least) === '1'
-      ? 'All similarities are 1'
-      : `The similarities range from ${tick(least)} to 1`;
-  return `${values}; the colours run from ${tick(bottom)} to ${tick(top)}.`;
 }

@@ -79,7 +79,11 @@ export function headControl({ head }, heads) {
 function askedOf({ card }, { cards }, { tokens, heads }) {
   const length = tokens.length;
   if (!card) return {};
-  const learned = learnedCard(card, cards);
+  const tables = cards.filter(({ positional }) => positional === 'learned');
+  const learned = // of this model, of its twin, or of any model
+    tables.find(({ id }) => id === card.id) ??
+    tables.find(({ id }) => id.startsWith('positions-')) ??
+    tables[0];
   return {
     sinusoidal: { scheme: 'sinusoidal', length, width: even(card.d_model) },
     learned: learned && { model: learned.id, length: Math.min(length, learned.max_tokens) },
@@ -91,21 +95,6 @@ function askedOf({ card }, { cards }, { tokens, heads }) {
 /** @param {number} width */
 function even(width) {
   return width + (width % 2);
-}
-
-/**
- * Return the learned table of this model, of its twin, or of any model.
- * @param {Card} card
- * @param {Card[]} cards
- * @returns {Card|undefined}
- */
-function learnedCard(card, cards) {
-  const learned = cards.filter(({ positional }) => positional === 'learned');
-  return (
-    learned.find(({ id }) => id === card.id) ??
-    learned.find(({ id }) => id.startsWith('positions-')) ??
-    learned[0]
-  );
 }
 
 /** @type {Record<string, string>} */
