@@ -25,6 +25,9 @@ const SUGGESTED = [
   ['google-bert/bert-base-uncased', 'a word hidden by [MASK]', '440 MB, Apache 2.0'],
 ];
 
+/** Without a letter typed, until a sentence is introduced. */
+const PAUSE_MS = 1000;
+
 /** The menu's groups, in this order. */
 const KINDS = [
   ['decoder', 'Decoders: the next token'],
@@ -81,6 +84,7 @@ export function createComposer(
     return ['The rest of the text was left out. ', button('Put it back', back)];
   }
   takeFiles(page, note, box, onFile);
+  const introduceSoon = createIntroduction(note, box, onOffer);
   form.addEventListener('submit', (event) => event.preventDefault());
   menu.addEventListener('change', () => onModel(menu.value));
 
@@ -138,7 +142,7 @@ export function createComposer(
      * @param {Trace|null} trace
      */
     tellReading(trace) {
-      if (trace && note.textContent === '') showIntroduction(note, trace, cards, onOffer);
+      introduceSoon(trace, cards);
       const read = trace ? readInText(trace, trace.card?.normalization) : '';
       reads.textContent = [trace?.within ? computedInWords(trace.within) : '', read]
         .filter(Boolean)
@@ -274,19 +278,33 @@ function unsuited(text, card) {
 }
 
 /**
+ * Return what introduces a sentence in a note, once it is not being typed: what is true of half a
+ * word would come and go, and move the page.
  * @param {HTMLElement} note
- * @param {Trace} trace
- * @param {Card[]} cards of all models
+ * @param {HTMLElement} box
  * @param {(patch: Patch) => void} onOffer
  */
-function showIntroduction(note, trace, cards, onOffer) {
-  const isExample = trace.card?.examples.some(({ text }) => text === trace.text);
-  const said = isExample ? '' : introduce(trace);
-  const offer = !isExample && (said || isForSums(trace)) ? offerFor(trace, cards) : null;
-  note.replaceChildren(
-    offer && said ? `${said} ` : said,
-    ...(offer ? [button(offer.label, () => onOffer(offer.patch))] : []),
-  );
+function createIntroduction(note, box, onOffer) {
+  let [introduced, waiting] = ['', 0];
+  /** @param {Trace} trace @param {Card[]} cards of all models */
+  const show = (trace, cards) => {
+    introduced = trace.text;
+    if (note.textContent !== '') return;
+    const isExample = trace.card?.examples.some(({ text }) => text === trace.text);
+    const said = isExample ? '' : introduce(trace);
+    const offer = !isExample && (said || isForSums(trace)) ? offerFor(trace, cards) : null;
+    note.replaceChildren(
+      offer && said ? `${said} ` : said,
+      ...(offer ? [button(offer.label, () => onOffer(offer.patch))] : []),
+    );
+  };
+  /** @param {Trace|null} trace @param {Card[]} cards */
+  return (trace, cards) => {
+    clearTimeout(waiting);
+    if (!trace) return;
+    if (note.ownerDocument.activeElement !== box || trace.text === introduced) show(trace, cards);
+    else waiting = window.setTimeout(show, PAUSE_MS, trace, cards);
+  };
 }
 
 /**
