@@ -576,9 +576,12 @@ class _Checks:
                 )
                 return
             for matrix in filter(None, matrices):
-                if any(norm.weight.shape != matrix.columns.shape[1:] for norm, _ in matrix.norms):
+                scales = [getattr(norm, "weight", None) for norm, _ in matrix.norms]
+                shapes = [getattr(scale, "shape", None) for scale in scales]
+                if any(shape != matrix.columns.shape[1:] for shape in shapes):
                     self.omitted["head_circuits"] = (
-                        f"{facts.path} normalises queries or keys of all heads at once"
+                        f"{facts.path} normalises queries or keys without a weight for each of "
+                        "a head’s numbers"
                     )
                     return
 
