@@ -250,13 +250,13 @@ class Derived(nn.Module):
         own, likely = probabilities[0], top_k(probabilities[:1], LISTED)[0][0]
         token = np.where(token < 0, likely[:1], token)
         words, kinds = constants["words"].data, constants["kinds"].data
-        stands = in_text[likely] & in_text[token] & (kinds[token] > 0)
-        stands &= (kinds[likely] == kinds[token]) & (words[likely] != words[token])
+        fits = in_text[likely] & in_text[token] & (kinds[token] > 0)
+        fits &= (kinds[likely] == kinds[token]) & (words[likely] != words[token])
         asked: Any = LogitDifference(position=0, token=token, against=token)
         lifts = of_rows(lifts_of(attribute, exit_of, asked, len(own)))
         lost, is_head = lost_without(own, probabilities, token), heads.sum((1, 2)) > 0
         decisive = decisive_row(lost, is_head, lifts)
-        rule, rival = choose_rival(own, probabilities, token, decisive, likely, stands)
+        rule, rival = choose_rival(own, probabilities, token, decisive, likely, fits)
         other = np.where(likely[:1] == token, likely[1:2], likely[:1])
         rival = np.where(given >= 0, given, np.where(given == -1, rival, other))
         attribution = attribute(exit_of, replace(asked, against=rival))

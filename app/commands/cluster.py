@@ -17,7 +17,7 @@ from headlight.model.extras import needed_by
 WAIT_SECONDS = 0.5
 
 RETRY_ON = "conn-failure empty-response\n    option http-buffer-request"
-"""What HAProxy asks of another replica; only a request that it has whole is sent again.
+"""When HAProxy sends a request to another replica, which it does only with one that it has whole.
 
 Ray copies the variable into the configuration, which has no other place for the option.
 """

@@ -7,7 +7,7 @@ https://arxiv.org/abs/1905.10650; parts that stand in: McGrath et al. 2023,
 https://arxiv.org/abs/2307.15771.
 
 The token is explained against a rival. Unless one is given, it is the word that shows most: another
-word of the text that could stand here as well, or the token that gains most without the head that
+word of the text that fits here as well, or the token that gains most without the head that
 decides.
 """
 
@@ -145,9 +145,9 @@ def find_reasons(
     decisive = decisive_row(lost, is_head, _values(parts, lifts))
     rule: Rule = "given"
     if not is_given:
-        likely, stands = _other_words(passes, own, difference)
+        likely, fits = _other_words(passes, own, difference)
         number, rival = choose_rival(
-            own, without, np.array([difference.token]), decisive, likely, stands
+            own, without, np.array([difference.token]), decisive, likely, fits
         )
         rule, difference = RULES[int(number)], replace(difference, against=int(rival[0]))
     split = attribute and attribute(model.linear_exit, difference)
@@ -219,14 +219,14 @@ def choose_rival(
     token: Int[np.ndarray, " 1"],
     decisive: Int[np.ndarray, " 1"],
     likely: Int[np.ndarray, " rank"],
-    stands: Bool[np.ndarray, " rank"],
+    fits: Bool[np.ndarray, " rank"],
 ) -> tuple[Int[np.ndarray, ""], Int[np.ndarray, " 1"]]:
     """Return the number of the rule, in `RULES`, and the rival that it gives.
 
     ``own`` and ``without`` each part are probabilities, ``decisive`` is of `decisive_row`, and
-    ``stands`` tells which of the ``likely`` ids are other words of the text that could stand here.
+    ``fits`` tells which of the ``likely`` ids are other words of the text that fit here.
     """
-    is_likely = (stands & (own[likely] >= LEAST_LIKELY)).astype(np.int64)
+    is_likely = (fits & (own[likely] >= LEAST_LIKELY)).astype(np.int64)
     has_head = decisive >= 0
     gains = np.where(has_head, without[np.maximum(decisive, 0)][0] - own, own)
     gains = np.where(np.arange(len(own)) == token, -np.inf, gains)
